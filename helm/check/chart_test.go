@@ -23,11 +23,13 @@ import (
 	core "k8s.io/api/core/v1"
 	networking "k8s.io/api/networking/v1"
 	policy "k8s.io/api/policy/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/dynamic/fake"
 	"k8s.io/client-go/kubernetes/scheme"
+	gateway "sigs.k8s.io/gateway-api/apis/v1"
 	"sigs.k8s.io/yaml"
 )
 
@@ -52,6 +54,9 @@ var kinds = map[string]func() any{
 	"autoscaling/v2/HorizontalPodAutoscaler": func() any { return &autoscaling.HorizontalPodAutoscaler{} },
 	"monitoring.coreos.com/v1/PrometheusRule": func() any { return &monitoring.PrometheusRule{} },
 	"monitoring.coreos.com/v1/ServiceMonitor": func() any { return &monitoring.ServiceMonitor{} },
+	"gateway.networking.k8s.io/v1/GRPCRoute":  func() any { return &gateway.GRPCRoute{} },
+	"gateway.networking.k8s.io/v1/HTTPRoute":  func() any { return &gateway.HTTPRoute{} },
+	"keda.sh/v1alpha1/ScaledObject":           func() any { return &unstructured.Unstructured{} }, // an example of an object of somebody's own
 	"networking.k8s.io/v1/Ingress":            func() any { return &networking.Ingress{} },
 	"networking.k8s.io/v1/NetworkPolicy":      func() any { return &networking.NetworkPolicy{} },
 	"policy/v1/PodDisruptionBudget":           func() any { return &policy.PodDisruptionBudget{} },
@@ -169,6 +174,24 @@ func get[T any](t *testing.T, all objects, key string) *T {
 		t.Fatalf("there is no %s among %v", key, slices.Sorted(maps.Keys(all)))
 	}
 	return o
+}
+
+// fullname returns the name that the objects of a release have, or begin with.
+func fullname(t *testing.T, all objects) string {
+	t.Helper()
+	for _, o := range all {
+		if d, is := o.(*apps.Deployment); is {
+			return d.Name
+		}
+	}
+	t.Fatalf("there are no edges among %v", slices.Sorted(maps.Keys(all)))
+	return ""
+}
+
+// edges returns what the Deployment of a release is to be.
+func edges(t *testing.T, all objects) apps.DeploymentSpec {
+	t.Helper()
+	return get[apps.Deployment](t, all, "Deployment/"+fullname(t, all)).Spec
 }
 
 // files returns the contents of the chart's files of values, by their names.

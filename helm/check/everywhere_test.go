@@ -5,7 +5,9 @@ import (
 	"strings"
 	"testing"
 
+	apps "k8s.io/api/apps/v1"
 	core "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 )
 
 func TestEveryPodGoesWhereTheOthersGo(t *testing.T) {
@@ -46,6 +48,19 @@ func TestTheChartsOwnTestAsksAgain(t *testing.T) {
 	pod := get[core.Pod](t, rendered(t, files(t)["trial.yaml"]), "Pod/t-agora-test").Spec
 	if pod.RestartPolicy != core.RestartPolicyOnFailure || pod.ActiveDeadlineSeconds == nil || *pod.ActiveDeadlineSeconds < 60 || *pod.ActiveDeadlineSeconds > 240 {
 		t.Errorf("it asks again: %s, for %v s", pod.RestartPolicy, pod.ActiveDeadlineSeconds)
+	}
+}
+
+// Of certificates it knows nothing.
+func TestTheChartsOwnTestLeavesOutWhatWantsACertificate(t *testing.T) {
+	for values, want := range map[string]int{
+		"test: {tokenSecret: x}": 2,
+		"":                       1,
+		"test: {tokenSecret: x}\nconfig: {tls: {cert: /a, key: /b}}": 1,
+	} {
+		if got := get[core.Pod](t, rendered(t, minimal+values), "Pod/t-agora-test").Spec.Containers; len(got) != want || got[0].Name != "ready" {
+			t.Errorf("%q: it has %d containers, want %d", values, len(got), want)
+		}
 	}
 }
 
@@ -104,6 +119,26 @@ func TestTheNotesNameTheVolumesThatStay(t *testing.T) {
 	}
 	if notes := (cluster{}).notes(t, minimal); strings.Contains(notes, "pvc") {
 		t.Errorf("there are no volumes:\n%s", notes)
+	}
+}
+
+// Kubernetes would refuse the upgrade.
+func TestVolumesStayAsTheyWereMade(t *testing.T) {
+	trial := files(t)["trial.yaml"]
+	made := get[apps.StatefulSet](t, rendered(t, trial), "StatefulSet/t-agora-nats")
+	made.Namespace = "agora"
+	old := made.Spec.VolumeClaimTemplates[0].Spec.Resources.Requests.Storage().String()
+	in := cluster{objects: []runtime.Object{made}}
+	larger := strings.Replace(trial, "trial: {", "trial: { storageClass: fast, nats: {storage: 8Gi}, redis: {storage: 8Gi},", 1)
+	all := in.rendered(t, larger)
+	for part, want := range map[string]string{"nats": old, "redis": "8Gi"} {
+		claim := get[apps.StatefulSet](t, all, "StatefulSet/t-agora-"+part).Spec.VolumeClaimTemplates[0].Spec
+		if got := claim.Resources.Requests.Storage().String(); got != want || (claim.StorageClassName == nil) != (part == "nats") {
+			t.Errorf("a volume of %s has %s, want %s: %+v", part, got, want, claim)
+		}
+	}
+	if notes := in.notes(t, larger); !strings.Contains(notes, "trial.nats.storage is 8Gi, and new volumes still are of "+old) || strings.Contains(notes, "trial.redis.storage") {
+		t.Errorf("it is not told in\n%s", notes)
 	}
 }
 

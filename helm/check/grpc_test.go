@@ -5,7 +5,6 @@ import (
 	"strings"
 	"testing"
 
-	apps "k8s.io/api/apps/v1"
 	core "k8s.io/api/core/v1"
 	networking "k8s.io/api/networking/v1"
 )
@@ -19,7 +18,7 @@ func grpcOf(t *testing.T, values string) (service *core.ServicePort, container *
 			service = &p
 		}
 	}
-	for _, p := range get[apps.Deployment](t, all, "Deployment/t-agora").Spec.Template.Spec.Containers[0].Ports {
+	for _, p := range edges(t, all).Template.Spec.Containers[0].Ports {
 		if p.Name == "grpc" {
 			container = &p
 		}

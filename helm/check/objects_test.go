@@ -55,7 +55,7 @@ func pods(all objects) map[string]core.PodSpec {
 
 func TestAnEdgeMayServeOnForAWhileBeforeItEnds(t *testing.T) {
 	all := rendered(t, minimal+"drain: {preStopSeconds: 10, delaySeconds: 7, timeoutSeconds: 40}")
-	pod := get[apps.Deployment](t, all, "Deployment/t-agora").Spec.Template.Spec
+	pod := edges(t, all).Template.Spec
 	if l := pod.Containers[0].Lifecycle; l == nil || l.PreStop == nil || l.PreStop.Sleep == nil || l.PreStop.Sleep.Seconds != 10 {
 		t.Errorf("lifecycle %+v, want a sleep of 10 s", l)
 	}
@@ -66,7 +66,7 @@ func TestAnEdgeMayServeOnForAWhileBeforeItEnds(t *testing.T) {
 
 func TestAnEdgeHasTimeToHandItsAgentsOver(t *testing.T) {
 	all := rendered(t, minimal+"drain: {delaySeconds: 7, timeoutSeconds: 40}")
-	d := get[apps.Deployment](t, all, "Deployment/t-agora").Spec
+	d := edges(t, all)
 	if grace := *d.Template.Spec.TerminationGracePeriodSeconds; grace <= 47 {
 		t.Errorf("it is killed after %d s, and needs 47", grace)
 	}
@@ -93,7 +93,7 @@ func TestAnEdgeHasTimeToHandItsAgentsOver(t *testing.T) {
 }
 
 func TestEachEdgeHasAnIDOfItsOwn(t *testing.T) {
-	edge := get[apps.Deployment](t, rendered(t, minimal), "Deployment/t-agora").Spec.Template.Spec.Containers[0]
+	edge := edges(t, rendered(t, minimal)).Template.Spec.Containers[0]
 	name := slices.IndexFunc(edge.Env, func(e core.EnvVar) bool {
 		return e.Name == "POD_NAME" && e.ValueFrom.FieldRef.FieldPath == "metadata.name"
 	})
@@ -104,7 +104,7 @@ func TestEachEdgeHasAnIDOfItsOwn(t *testing.T) {
 
 func TestSecretsAreReferredToAndNeverWritten(t *testing.T) {
 	all := rendered(t, minimal+"secretSettings: [{setting: nats.password, secret: nats, key: pw}, {setting: redis.sentinel.password, secret: redis, key: s}]")
-	env := get[apps.Deployment](t, all, "Deployment/t-agora").Spec.Template.Spec.Containers[0].Env
+	env := edges(t, all).Template.Spec.Containers[0].Env
 	for name, secret := range map[string]string{"AGORA_NATS_PASSWORD": "nats", "AGORA_REDIS_SENTINEL_PASSWORD": "redis"} {
 		if !slices.ContainsFunc(env, func(e core.EnvVar) bool {
 			return e.Name == name && e.Value == "" && e.ValueFrom.SecretKeyRef.Name == secret
@@ -133,11 +133,11 @@ func TestSelectorsFindTheirPods(t *testing.T) {
 			if selector != nil && !slices.ContainsFunc(podLabels(all), func(have map[string]string) bool { return within(selector, have) }) {
 				t.Errorf("%s: %s selects no pod", name, key)
 			}
-			if m, is := o.(*monitoring.ServiceMonitor); is && !within(m.Spec.Selector.MatchLabels, get[core.Service](t, all, "Service/t-agora-admin").Labels) {
+			if m, is := o.(*monitoring.ServiceMonitor); is && !within(m.Spec.Selector.MatchLabels, get[core.Service](t, all, "Service/"+fullname(t, all)+"-admin").Labels) {
 				t.Errorf("%s: %s selects no service", name, key)
 			}
 		}
-		if within(get[apps.Deployment](t, all, "Deployment/t-agora").Spec.Selector.MatchLabels, map[string]string{}) {
+		if within(edges(t, all).Selector.MatchLabels, map[string]string{}) {
 			t.Errorf("%s: the deployment selects everything", name)
 		}
 	}
@@ -167,7 +167,7 @@ func within(want, have map[string]string) bool {
 
 func TestAutoscalingGoesByProcessorAndConnections(t *testing.T) {
 	all := rendered(t, minimal+"autoscaling: {enabled: true, connections: 15000}")
-	if r := get[apps.Deployment](t, all, "Deployment/t-agora").Spec.Replicas; r != nil {
+	if r := edges(t, all).Replicas; r != nil {
 		t.Errorf("the deployment says %d replicas too: every upgrade would set them back", *r)
 	}
 	m := get[autoscaling.HorizontalPodAutoscaler](t, all, "HorizontalPodAutoscaler/t-agora").Spec.Metrics
@@ -182,7 +182,7 @@ func TestNothingKeepsANodeFromBeingDrained(t *testing.T) {
 	if b.MinAvailable != nil || b.MaxUnavailable.IntValue() < 1 {
 		t.Errorf("the budget is %+v", b)
 	}
-	for _, c := range get[apps.Deployment](t, all, "Deployment/t-agora").Spec.Template.Spec.TopologySpreadConstraints {
+	for _, c := range edges(t, all).Template.Spec.TopologySpreadConstraints {
 		if c.WhenUnsatisfiable != core.ScheduleAnyway {
 			t.Errorf("a pod that can't be spread is not started: %+v", c)
 		}
@@ -230,7 +230,7 @@ func TestTheChartsOwnTestGetsThroughTheNetworkPolicy(t *testing.T) {
 			t.Errorf("it does not reach %s: %+v", rule.Ports[0].Port, rule.From)
 		}
 	}
-	if edge := get[apps.Deployment](t, all, "Deployment/t-agora").Spec.Selector.MatchLabels; within(edge, pod.Labels) {
+	if edge := edges(t, all).Selector.MatchLabels; within(edge, pod.Labels) {
 		t.Errorf("it is taken for an edge: %v", pod.Labels)
 	}
 }

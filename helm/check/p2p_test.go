@@ -5,7 +5,6 @@ import (
 	"strings"
 	"testing"
 
-	apps "k8s.io/api/apps/v1"
 	core "k8s.io/api/core/v1"
 	networking "k8s.io/api/networking/v1"
 )
@@ -13,7 +12,7 @@ import (
 // peerPort returns the port of an edge for peers of libp2p, and its environment.
 func peerPort(t *testing.T, values string) (*core.ContainerPort, []core.EnvVar) {
 	t.Helper()
-	edge := get[apps.Deployment](t, rendered(t, values), "Deployment/t-agora").Spec.Template.Spec.Containers[0]
+	edge := edges(t, rendered(t, values)).Template.Spec.Containers[0]
 	if k := slices.IndexFunc(edge.Ports, func(p core.ContainerPort) bool { return p.Name == "p2p" }); k >= 0 {
 		return &edge.Ports[k], edge.Env
 	}

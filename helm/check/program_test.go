@@ -1,25 +1,48 @@
 package check
 
 import (
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
-	apps "k8s.io/api/apps/v1"
 	core "k8s.io/api/core/v1"
 )
 
-// program builds agora.
+// folder has what the tests build; TestMain removes it.
+var folder string
+
+func TestMain(m *testing.M) {
+	var err error
+	if folder, err = os.MkdirTemp("", "agora-chart"); err != nil {
+		panic(err)
+	}
+	status := m.Run()
+	_ = os.RemoveAll(folder)
+	os.Exit(status)
+}
+
+// build builds agora, once for all tests.
+var build = sync.OnceValues(func() (string, error) {
+	agora := filepath.Join(folder, "agora")
+	cmd := exec.Command("go", "build", "-o", agora, "./cmd/agora")
+	cmd.Dir = "../.."
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("go build: %w\n%s", err, out)
+	}
+	return agora, nil
+})
+
+// program returns the path of agora.
 func program(t *testing.T) string {
 	t.Helper()
-	agora := filepath.Join(t.TempDir(), "agora")
-	build := exec.Command("go", "build", "-o", agora, "./cmd/agora")
-	build.Dir = "../.."
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("go build: %v\n%s", err, out)
+	agora, err := build()
+	if err != nil {
+		t.Fatal(err)
 	}
 	return agora
 }
@@ -27,14 +50,14 @@ func program(t *testing.T) string {
 // settings returns the file of settings that edges have by these values.
 func settings(t *testing.T, values string) string {
 	t.Helper()
-	return settingsOf(t, get[apps.Deployment](t, rendered(t, values), "Deployment/t-agora").Spec.Template)
+	return settingsOf(t, edges(t, rendered(t, values)).Template)
 }
 
 // settingsOf returns the file of settings that the containers of a pod are given.
 func settingsOf(t *testing.T, pod core.PodTemplateSpec) string {
 	t.Helper()
 	volume := slices.IndexFunc(pod.Spec.Volumes, func(v core.Volume) bool { return v.Name == "config" && v.DownwardAPI != nil })
-	if volume < 0 || len(pod.Spec.Volumes[volume].DownwardAPI.Items) != 1 {
+	if volume < 0 {
 		t.Fatalf("the settings are not the pod's own: %+v", pod.Spec.Volumes)
 	}
 	item := pod.Spec.Volumes[volume].DownwardAPI.Items[0]
@@ -44,16 +67,22 @@ func settingsOf(t *testing.T, pod core.PodTemplateSpec) string {
 	return pod.Annotations["agora/settings"]
 }
 
-// run runs agora with that file of settings, and says what it prints to its error output; empty if it is content.
-func run(t *testing.T, agora, text string, args ...string) string {
+// write writes a file, and returns its name.
+func write(t *testing.T, text string) string {
 	t.Helper()
-	file := filepath.Join(t.TempDir(), "agora.yaml")
+	file := filepath.Join(t.TempDir(), "file.yaml")
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
+	return file
+}
+
+// run runs agora with that file of settings, and says what it prints to its error output; empty if it is content.
+func run(t *testing.T, agora, text string, args ...string) string {
+	t.Helper()
 	var errs strings.Builder
 	cmd := exec.Command(agora, args...)
-	cmd.Env, cmd.Stderr = []string{"AGORA_CONFIG=" + file}, &errs
+	cmd.Env, cmd.Stderr = []string{"AGORA_CONFIG=" + write(t, text)}, &errs
 	if err := cmd.Run(); err != nil {
 		return err.Error() + ": " + errs.String()
 	}

@@ -54,32 +54,6 @@ func TestAFieldThatKubernetesDoesNotKnowIsFound(t *testing.T) {
 	}
 }
 
-func TestValuesThatMakeNoSenseAreRefused(t *testing.T) {
-	for values, want := range map[string]string{
-		"":                                   "auth must be said",
-		"auth: {mode: jwt}":                  "nats.url must be given",
-		"auth: {mode: maybe}":                "/auth/mode",
-		"auth: {mode: jwt, tokensSecret: x}": "only one of",
-		minimal + "replica: 3":               "replica",
-		minimal + "replicas: three":          "/replicas",
-		minimal + "config: {addr: ':1'}":     "config: addr is the chart's to say",
-		minimal + "ingress: {enabled: true}": "ingress.host must be given",
-		minimal + "autoscaling: {enabled: true}\nresources: {requests: {cpu: null}}":                                                     "resources.requests.cpu",
-		minimal + "files: [{path: /x}]":                                                                                                  "needs secret or configMap",
-		minimal + "extraEnv: [{name: AGORA_CONFIG, value: /x}]":                                                                          "extraEnv: AGORA_CONFIG is the chart's to say",
-		minimal + "extraEnv: [{value: x}]":                                                                                               "/extraEnv/0",
-		minimal + "extraEnv: [{name: A, value: on}]":                                                                                     "/extraEnv/0/value",
-		minimal + "resources: {limits: {memory: 1GB}}":                                                                                   "resources.limits.memory: 1GB",
-		"auth: {mode: none}\nnats: {bundled: true}\nredis: {bundled: true}":                                                              "trial.password must be given",
-		"auth: {mode: none}\ntrial: {password: x}\nredis: {bundled: true}\nnats: {bundled: true, url: ['nats://nats:4222']}":             "nats: only one of url and bundled",
-		"auth: {mode: none}\ntrial: {password: x}\nnats: {url: ['nats://nats:4222']}\nredis: {bundled: true, url: 'redis://redis:6379'}": "redis: only one of url and bundled",
-	} {
-		if _, err := render(values); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("values %q: got %v, want %q", values, err, want)
-		}
-	}
-}
-
 func TestWhatIsInTheChartTooIsTheSame(t *testing.T) {
 	for ours, theirs := range map[string]string{
 		"alerts.yml":            "prometheus/alerts.yml",

@@ -54,12 +54,26 @@ podSelector: { matchLabels: { app.kubernetes.io/instance: {{ .root.Release.Name 
 {{- lookup "apps/v1" "Deployment" .Release.Namespace (include "agora.fullname" .) | default dict | toJson }}
 {{- end }}
 
-{{/* The number of edges that the Deployment is to say; empty where it says none. A number that others decide is said as it is now:
-     if it were left out where it stood before, Kubernetes would make it one. */}}
+{{/* Not empty where another than Helm has said how many edges there are, and Helm applies on the server's side: then that stays when Helm
+     does not say it. */}}
+{{- define "agora.scaledByOthers" -}}
+{{- $applied := false }}{{ $other := false }}
+{{- range dig "metadata" "managedFields" list . }}
+{{- if eq .operation "Apply" }}{{ $applied = true }}
+{{- else if hasKey (dig "f:spec" dict .fieldsV1) "f:replicas" }}{{ $other = true }}{{ end }}
+{{- end }}
+{{- if and $applied $other }}yes{{ end }}
+{{- end }}
+
+{{/* The number of edges that the Deployment is to say; empty where it says none. A number that others decide is said as it is now, unless
+     it is theirs already: if it were left out where it stood before, Kubernetes would make it one. */}}
 {{- define "agora.replicas" -}}
-{{- $live := dig "spec" "replicas" "" (include "agora.live" . | fromJson) | toString }}
-{{- if .Values.autoscaling.enabled }}{{ with $live }}{{ max (int .) (int $.Values.autoscaling.minReplicas) }}{{ end }}
-{{- else if kindIs "invalid" .Values.replicas }}{{ with $live }}{{ int . }}{{ end }}
+{{- $live := include "agora.live" . | fromJson }}
+{{- $number := dig "spec" "replicas" "" $live | toString }}
+{{- $theirs := include "agora.scaledByOthers" $live }}
+{{- if .Values.autoscaling.enabled }}
+{{- if and $number (not (and $theirs (gt (int $number) 0))) }}{{ max (int $number) (int .Values.autoscaling.minReplicas) }}{{ end }}
+{{- else if kindIs "invalid" .Values.replicas }}{{ if and $number (not $theirs) }}{{ int $number }}{{ end }}
 {{- else }}{{ int .Values.replicas }}{{ end }}
 {{- end }}
 
@@ -81,12 +95,12 @@ podSelector: { matchLabels: { app.kubernetes.io/instance: {{ .root.Release.Name 
 
 {{/* Not empty where the admin port speaks TLS; its certificate may be one that no probe could prove itself to. */}}
 {{- define "agora.adminTLS" -}}
-{{- if or (hasKey .Values.config "admin.tls.cert") (dig "admin" "tls" "cert" "" .Values.config) }}yes{{ end }}
+{{- include "agora.configHas" (dict "config" .Values.config "setting" "admin.tls.cert") }}
 {{- end }}
 
 {{/* Not empty where edges speak TLS with agents themselves. */}}
 {{- define "agora.publicTLS" -}}
-{{- if or (hasKey .Values.config "tls.cert") (dig "tls" "cert" "" .Values.config) }}yes{{ end }}
+{{- include "agora.configHas" (dict "config" .Values.config "setting" "tls.cert") }}
 {{- end }}
 
 {{/* The name of the Service that has the port "grpc" or "p2p": "root", "port". */}}

@@ -51,10 +51,14 @@ imagePullPolicy: {{ .Values.image.pullPolicy }}
 {{- end }}
 {{- end }}
 
-{{/* The settings are an annotation of the pod: each ReplicaSet has its own, and going back to one goes back to its settings. */}}
 {{- define "agora.volumes" -}}
 - name: config
-  downwardAPI: { items: [{ path: agora.yaml, fieldRef: { fieldPath: "metadata.annotations['agora/settings']" } }] }
+  downwardAPI:
+    items:
+      - { path: agora.yaml, fieldRef: { fieldPath: "metadata.annotations['agora/settings']" } }
+      {{- if .Values.policy }}
+      - { path: policy.yaml, fieldRef: { fieldPath: "metadata.annotations['agora/policy']" } }
+      {{- end }}
 {{- if .Values.auth.tokensSecret }}
 - name: tokens
   secret: { secretName: {{ .Values.auth.tokensSecret | quote }}, defaultMode: 288 } # 0440

@@ -3,6 +3,21 @@
 id addr grpc-addr p2p-addr admin-addr start.timeout drain.delay drain.timeout auth nats.url redis.url
 {{- end }}
 
+{{/* The settings that are secrets. */}}
+{{- define "agora.secretSettings" -}}
+nats.password nats.token p2p.cluster-key redis.password redis.sentinel.password
+{{- end }}
+
+{{/* Not empty where config has a setting, by its whole name or in groups: "config", "setting". */}}
+{{- define "agora.configHas" -}}
+{{- $in := .config }}{{ $said := hasKey .config .setting }}
+{{- $keys := splitList "." .setting }}
+{{- range $n, $key := $keys }}
+{{- if and (kindIs "map" $in) (hasKey $in $key) }}{{ $in = index $in $key }}{{ if eq (add1 $n) (len $keys) }}{{ $said = true }}{{ end }}{{ else }}{{ $in = "" }}{{ end }}
+{{- end }}
+{{- if $said }}yes{{ end }}
+{{- end }}
+
 {{- define "agora.variable" -}}
 AGORA_{{ . | upper | replace "." "_" | replace "-" "_" }}
 {{- end }}
@@ -11,7 +26,10 @@ AGORA_{{ . | upper | replace "." "_" | replace "-" "_" }}
 {{- define "agora.config" -}}
 {{- $name := include "agora.fullname" . }}
 {{- range include "agora.ownSettings" . | splitList " " }}
-{{- if hasKey $.Values.config . }}{{ fail (printf "config: %s is the chart's to say: see auth, service, nats, redis, start and drain" .) }}{{ end }}
+{{- if include "agora.configHas" (dict "config" $.Values.config "setting" .) }}{{ fail (printf "config: %s is the chart's to say: see auth, service, nats, redis, start and drain" .) }}{{ end }}
+{{- end }}
+{{- range include "agora.secretSettings" . | splitList " " }}
+{{- if include "agora.configHas" (dict "config" $.Values.config "setting" .) }}{{ fail (printf "config: %s is a secret, and who may read pods could read it: see secretSettings" .) }}{{ end }}
 {{- end }}
 {{- if and .Values.nats.bundled .Values.nats.url }}{{ fail "nats: only one of url and bundled" }}{{ end }}
 {{- if and .Values.redis.bundled .Values.redis.url }}{{ fail "redis: only one of url and bundled" }}{{ end }}
@@ -35,7 +53,24 @@ AGORA_{{ . | upper | replace "." "_" | replace "-" "_" }}
 {{- else }}{{ $_ := set $c "nats.url" .Values.nats.url }}{{ end }}
 {{- if .Values.redis.bundled }}{{ $_ := set $c "redis.url" (printf "redis://%s-redis:6379" $name) }}{{ $_ := set $c "redis.user" "edge" }}
 {{- else }}{{ $_ := set $c "redis.url" (required "redis.url must be given, or redis.bundled for a trial" .Values.redis.url) }}{{ end }}
+{{- if .Values.policy }}
+{{- if include "agora.configHas" (dict "config" .Values.config "setting" "policy") }}{{ fail "policy: only one of the value and of config" }}{{ end }}
+{{- $_ := set $c "policy" "/etc/agora/config/policy.yaml" }}
+{{- end }}
 {{- toYaml (mergeOverwrite $c .Values.config) }}
+{{- end }}
+
+{{/* The settings, and the rules, are annotations of the pod: each ReplicaSet has its own, and going back to one goes back to its settings. */}}
+{{- define "agora.settings" -}}
+agora/settings: |
+  {{- include "agora.config" . | nindent 2 }}
+{{- with .Values.policy }}
+agora/policy: |
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- if gt (add (len (include "agora.config" .)) (len (toYaml .Values.policy))) 200000 }}
+{{- fail "config and policy are too long for annotations of a pod: put the policy into a ConfigMap, and that into files" }}
+{{- end }}
 {{- end }}
 
 {{/* The environment of an edge, and of the check of its settings: "root", and "early" where the check runs before the release's own
@@ -64,7 +99,7 @@ AGORA_{{ . | upper | replace "." "_" | replace "-" "_" }}
 - name: AGORA_P2P_CLUSTER_KEY
   valueFrom: { secretKeyRef: { name: {{ . | quote }}, key: {{ $.root.Values.p2p.clusterKeySecret.key | quote }} } }
 {{- end }}
-{{- if not (or (hasKey .Values.config "p2p.announce") (dig "p2p" "announce" "" .Values.config)) }}
+{{- if not (include "agora.configHas" (dict "config" .Values.config "setting" "p2p.announce")) }}
 - name: POD_IP
   valueFrom: { fieldRef: { fieldPath: status.podIP } }
 {{- $at := printf "/%s/$(POD_IP)/tcp/9000" .Values.p2p.family }}

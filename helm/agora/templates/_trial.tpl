@@ -1,3 +1,18 @@
+{{/* The volumes of what is bundled: "root", "component". Kubernetes refuses others than those that a StatefulSet was made with, so that these stay. */}}
+{{- define "agora.volumeClaims" -}}
+{{- $trial := .root.Values.trial }}
+{{- $spec := dict "accessModes" (list "ReadWriteOnce") "resources" (dict "requests" (dict "storage" (index $trial .component).storage)) }}
+{{- with $trial.storageClass }}{{ $_ := set $spec "storageClassName" . }}{{ end }}
+{{- range dig "spec" "volumeClaimTemplates" list (include "agora.liveTrial" . | fromJson) }}{{ $spec = .spec }}{{ end -}}
+- metadata: { name: data }
+  spec: {{- toYaml $spec | nindent 4 }}
+{{- end }}
+
+{{/* The StatefulSet of a component that runs, as JSON: "root", "component". */}}
+{{- define "agora.liveTrial" -}}
+{{- lookup "apps/v1" "StatefulSet" .root.Release.Namespace (printf "%s-%s" (include "agora.fullname" .root) .component) | default dict | toJson }}
+{{- end }}
+
 {{/* The configuration of the bundled NATS. A tenth of a server's volume is left for what its files are more than the messages. */}}
 {{- define "agora.natsConfig" -}}
 {{- $name := include "agora.fullname" . }}
