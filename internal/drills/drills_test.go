@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io"
 	"log/slog"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -119,5 +120,18 @@ func TestDrillsAreChosenByName(t *testing.T) {
 	}
 	if err := run(t.Context(), []string{"-only", "x"}, io.Discard, io.Discard); err == nil {
 		t.Error("run played a drill called x")
+	}
+}
+
+func TestThePageHasTheFiguresOfEachDrill(t *testing.T) {
+	t.Parallel()
+	page, err := os.ReadFile("../../docs/operations.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, d := range drills(&cluster{}, "next") {
+		if !strings.Contains(string(page), "\n| "+d.name+" |") {
+			t.Errorf("docs/operations.md has no row of %s: play make kubernetes, and copy bin/kubernetes/table.md", d.name)
+		}
 	}
 }

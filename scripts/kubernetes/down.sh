@@ -2,9 +2,10 @@
 # Ends the cluster that up.sh has started, with all that runs in it, and removes its data; logs stay in run/log of the cache.
 set -euo pipefail
 . "$(dirname "$0")/lib.sh"
-if [ -e "$run/pid" ]; then
-	kill -KILL "$(cat "$run/pid")" 2>/dev/null || true
-	until_ok 30 bash -c "! kill -0 $(cat "$run/pid")"
+if is_up; then
+	pid=$(cat "$run/pid")
+	kill -KILL "$pid"
+	until_ok 30 bash -c "! kill -0 $pid"
 fi
 # What ended a moment ago may still be in its control group.
 gone() {

@@ -29,6 +29,9 @@ groups() {
 	fi
 }
 
+# is_up reports whether a cluster is up: the process that its file names may be another one's after a restart of the machine.
+is_up() { [ -e "$run/pid" ] && grep -qsF "$here/control.sh" "/proc/$(cat "$run/pid")/cmdline"; }
+
 # pass_on GROUP lets the children of a group of version 2 have all controllers that it has itself.
 pass_on() { sed -E 's/[a-z_]+/+&/g' "$1/cgroup.controllers" >"$1/cgroup.subtree_control"; }
 

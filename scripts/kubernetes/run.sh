@@ -17,7 +17,7 @@ fi
 [ -n "${KEEP:-}" ] || trap '"$here/down.sh"' EXIT
 
 "$here/build.sh"
-if [ ! -e "$run/pid" ]; then
+if ! is_up; then
 	"$here/images.sh"
 	"$here/up.sh"
 fi

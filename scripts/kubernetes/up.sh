@@ -3,7 +3,7 @@
 # kernel. Returns when the nodes are ready and names are resolved. down.sh ends it; in.sh runs a command in it. Needs root, and what build.sh and images.sh made.
 set -euo pipefail
 . "$(dirname "$0")/lib.sh"
-if [ -e "$run/pid" ]; then
+if is_up; then
 	echo "a cluster is up already: scripts/kubernetes/down.sh ends it" >&2
 	exit 1
 fi
