@@ -26,7 +26,7 @@ var layers = map[string][]string{
 	"broker/scan":          {".", "broker/jslog", "broker/ledger", "broker/record", "internal/guard", "internal/pause", "internal/turns"},
 	"broker/natsd":         {"internal/pause"},
 	"broker":               {".", "broker/audit", "broker/jslog", "broker/ledger", "broker/record", "broker/scan", "internal/framesize", "internal/guard", "internal/latency", "internal/pause", "internal/turns"},
-	"presence":             {"."},
+	"presence":             {".", "internal/pause"},
 	"wire":                 {".", "internal/rawjson"},
 	"wire/iat":             {".", "wire", "internal/rawjson"},
 	"wire/aip":             {".", "internal/budget", "internal/rawjson"},

@@ -223,6 +223,32 @@ func (l *Lane) MayBeOpen(stream string) bool {
 	return slices.ContainsFunc(l.queue.items(), func(e entry) bool { return e.m.Stream == stream })
 }
 
+// Next returns the number behind the highest that the lane's client is known to have used; 0 where it has used none. Where an earlier holder of the session may
+// have used the lane, it has the lane fence and read the log first. It blocks until that is done, and fails when the lane is over, or ctx.
+func (l *Lane) Next(ctx context.Context) (uint64, error) {
+	for {
+		l.mu.Lock()
+		switch {
+		case l.state == dead || l.state == ended:
+			l.mu.Unlock()
+			return 0, errLaneOver
+		case l.state == active && l.history.known:
+			n := l.ledger.Next()
+			l.mu.Unlock()
+			return n, nil
+		case l.state == active:
+			l.startRecovery(false)
+		}
+		wait := l.results.wait()
+		l.mu.Unlock()
+		select {
+		case <-wait:
+		case <-ctx.Done():
+			return 0, ctx.Err()
+		}
+	}
+}
+
 // Stuck reports whether the log can't be reached for longer than an election takes: for what this lane has in
 // hand, or for anything. What was put in is tried until it is stored, or refused half a
 // minute after the first of it; but whoever has something new to begin does better to be told. It never blocks.

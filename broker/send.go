@@ -27,7 +27,8 @@ func (l *Lane) advance() {
 // proceed does that without waiting for other lanes.
 func (l *Lane) proceed() {
 	for l.state == active && l.inflight == nil && l.recovery == nil {
-		if l.queue.empty() && !l.owes() {
+		owes := l.ledger.OwesAborts() && !time.Now().Before(l.failures.abortAt) // for streams over a hole, and may be tried now
+		if l.queue.empty() && !owes {
 			l.wakeWaiters()
 			return
 		}
@@ -64,11 +65,6 @@ func (l *Lane) proceed() {
 			return
 		}
 	}
-}
-
-// owes reports whether something must be stored for streams over a hole, and may be tried now.
-func (l *Lane) owes() bool {
-	return l.ledger.OwesAborts() && !time.Now().Before(l.failures.abortAt)
 }
 
 // fill makes a record of what is gathered. Without a valid lease it stores nothing: all is refused.

@@ -226,7 +226,7 @@ func (p *peerConn) register(resumed bool) wire.Frame {
 	f := p.expect("agent.register")
 	p.send(wire.Frame{
 		Type: "agent.registered", ID: f.ID, Agent: &wire.Agent{ID: f.Agent.ID, ConnectionID: "ws-1"},
-		ResumeToken: "token-1", HasLastSeq: true, LastSeq: f.LastSeq, HeartbeatInterval: 30, Resumed: resumed,
+		ResumeToken: "token-1", HasLastSeq: true, LastSeq: f.LastSeq, HeartbeatInterval: 30, Continued: wire.Continued{Resumed: resumed},
 	})
 	return f
 }

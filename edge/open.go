@@ -23,6 +23,7 @@ type Hello struct {
 	Spaces    map[string]uint64 // the same for spaces, by name
 	Receipts  agora.Receipts    // wanted for everything that the connection sends
 	Heartbeat bool              // it knows agent.heartbeat
+	Numbers   bool              // its client may number what it sends, and wants to hear where it goes on (Welcome.Next)
 	Proof     Proof             // of what has arrived
 	MaxFrame  int               // bytes of a frame that the connection takes: in the place of what would come in a larger one a gap is delivered, and its sender told; 0 for any
 	Admission Admission         // of the connection; the zero one where it is never shed
@@ -46,7 +47,12 @@ type Welcome struct {
 	Heartbeat   time.Duration // how often the connection must give a sign of life
 	Resumed     bool          // an earlier session goes on with all of it: its streams, spaces and numbering
 	Expires     time.Time     // when the credentials end, and the connection with them; zero for never
+	// Next is, where Resumed and Hello.Numbers, the number behind the highest that the agent is known to have used towards each of at most 16 addressees.
+	Next map[agora.Address]uint64
 }
+
+// nextWait is how long Open waits for the log to tell Welcome.Next.
+const nextWait = time.Second
 
 // Open binds a connection to an id and returns its session, which is silent
 // until Begin. It claims the id first: an incumbent is probed, past holders
@@ -99,8 +105,14 @@ func (a *Actor) Open(ctx context.Context, h Hello, conn Conn) (*Session, Welcome
 	}
 	n.stats.sessions.Add(1)
 	o.began(o.after)
+	var next map[agora.Address]uint64
+	if sender := o.out.lanes.Load(); h.Numbers && claim.Resumed && !o.anew && sender != nil {
+		wait, cancel := context.WithTimeout(ctx, nextWait)
+		next = sender.NextNumbers(wait)
+		cancel()
+	}
 	return o.Session, Welcome{
-		ResumeToken: resumeToken(o.claim.Session, req.Token), LastSeq: o.after, Heartbeat: n.cfg.Heartbeat,
+		Next: next, ResumeToken: resumeToken(o.claim.Session, req.Token), LastSeq: o.after, Heartbeat: n.cfg.Heartbeat,
 		Resumed: claim.Resumed && !o.anew, Expires: o.Expires(),
 	}, nil
 }

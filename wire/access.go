@@ -175,6 +175,10 @@ func (f *Frame) bytes(id field) *json.RawMessage {
 		return &f.Params
 	case fInput:
 		return &f.Input
+	case fNextN:
+		return &f.NextN
+	case fSpaceNextN:
+		return &f.SpaceNextN
 	}
 	panic("wire: no raw field")
 }

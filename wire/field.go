@@ -44,6 +44,8 @@ const (
 	fRedelivered
 	fResumeToken
 	fHeartbeat
+	fNextN
+	fSpaceNextN
 	fResumed
 	fToken
 	fExpires
@@ -155,6 +157,8 @@ var fields = [fieldCount]spec{
 	fResumeToken: {key: "resume_token", kind: kText},
 	fHeartbeat:   {key: "heartbeat_interval", kind: kSeconds},
 	fResumed:     {key: "resumed", kind: kBool},
+	fNextN:       {key: "next_n", kind: kObject},
+	fSpaceNextN:  {key: "space_next_n", kind: kObject},
 	fToken:       {key: "token", kind: kToken},
 	fExpires:     {key: "expires", kind: kNumber, min: 1},
 	fTraceparent: {key: "traceparent", kind: kText},

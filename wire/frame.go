@@ -159,9 +159,7 @@ type Frame struct {
 	// HeartbeatInterval is the seconds between heartbeats, in registered and
 	// agent.registered (extension).
 	HeartbeatInterval float64
-	// Resumed says that the session of before goes on, in registered and
-	// agent.registered: numbers (N), open streams and memberships with it (extension).
-	Resumed bool
+	Continued
 
 	// Token is credentials, in agent.refresh alone (extension).
 	Token string
@@ -169,6 +167,14 @@ type Frame struct {
 	// credentials are renewed, in agent.refreshed, registered and
 	// agent.registered; 0 for never (extension).
 	Expires uint64
+}
+
+// Continued is what registered and agent.registered say of a session that goes on (extension).
+type Continued struct {
+	// Resumed says that the session of before goes on: numbers (N), open streams and memberships with it.
+	Resumed bool
+	// NextN is an object of numbers by agent id: which number follows those that were used towards each. SpaceNextN is the same by space.
+	NextN, SpaceNextN json.RawMessage
 }
 
 // Agent is the agent object of agent.register (ID, Type, Capabilities,

@@ -43,7 +43,7 @@ var rows = []row{
 
 	// Short registration, which the relay's prerequisite needs, and the directory.
 	{"register", fromClient, "id! name endpoint resume_token last_seq receipts max_frame spaces"},
-	{"registered", fromServer, "id! resume_token last_seq heartbeat_interval resumed expires"},
+	{"registered", fromServer, "id! resume_token last_seq heartbeat_interval resumed next_n space_next_n expires"},
 	{"list", fromClient, "id after"},
 	{"agents", fromServer, "id agents! next"},
 	{"agents.find", fromClient, "id skill goal to limit"},
@@ -72,7 +72,7 @@ var rows = []row{
 
 	// Agora spaces, agent events and the error format.
 	{"agent.register", fromClient, "id timestamp agent! resume_token last_seq receipts max_frame spaces"},
-	{"agent.registered", fromServer, "id agent! resume_token last_seq heartbeat_interval resumed expires"},
+	{"agent.registered", fromServer, "id agent! resume_token last_seq heartbeat_interval resumed next_n space_next_n expires"},
 	{"agent.heartbeat", fromBoth, "id timestamp"},
 	{"error", fromServer, "code! message! request_id to from stream_id space event_id retry_after_ms seq n session index redelivered"},
 

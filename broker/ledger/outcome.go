@@ -126,6 +126,17 @@ func (l *Ledger) Pass(n uint64) {
 	}
 }
 
+// Next returns the number that follows those that are stored, or the one that was refused for the moment and is to come again; 0 where none is stored.
+func (l *Ledger) Next() uint64 {
+	switch {
+	case l.blocked != 0:
+		return l.blocked
+	case l.lastN != 0:
+		return l.lastN + 1
+	}
+	return 0
+}
+
 // Doubt remembers what was said under a number whose sender was refused, though it may be stored:
 // the sender is free to say something else under it, and must not take that for stored.
 func (l *Ledger) Doubt(m *agora.Message) {

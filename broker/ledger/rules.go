@@ -23,7 +23,12 @@ func (l *Ledger) Take(m *agora.Message, index int, epoch uint64, now time.Time) 
 			return v
 		}
 	}
-	if now.Before(l.unsure) && !l.proves(m) || l.suspects(m) || m.Part == agora.Abort && l.streams[m.Stream].hearsay {
+	proven := l.exact // the ledger would know m if it had been stored before
+	if m.N == 0 {
+		s := l.streams[m.Stream]
+		proven = m.Indexed && s.read && s.counted && !s.torn && !s.echo // an abort alone does not tell how far the stream had come
+	}
+	if now.Before(l.unsure) && !proven || l.suspects(m) || m.Part == agora.Abort && l.streams[m.Stream].hearsay {
 		m.Again = true
 	}
 	l.add(m, First{n: m.N, index: index, Here: true, Stream: m.Stream}, epoch, now)
@@ -168,15 +173,6 @@ func (l *Ledger) next(m *agora.Message, s stream) Verdict {
 func (l *Ledger) suspects(m *agora.Message) bool {
 	_, may := l.doubted[m.N]
 	return may && m.N > l.lastN
-}
-
-// proves reports whether the ledger would know m if it had been stored before.
-func (l *Ledger) proves(m *agora.Message) bool {
-	if m.N != 0 {
-		return l.exact
-	}
-	s := l.streams[m.Stream]
-	return m.Indexed && s.read && s.counted && !s.torn && !s.echo // an abort alone does not tell how far the stream had come
 }
 
 // giveUp ends a stream of which nothing is left where retention has cut the log. It may have ended, or be open to its receiver still, and

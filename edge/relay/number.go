@@ -1,13 +1,53 @@
 package relay
 
 import (
+	"context"
 	"fmt"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/agora-relay/agora"
 	"github.com/agora-relay/agora/internal/guard"
 )
+
+// nextLanes is how many lanes NextNumbers looks at: each is fenced, and the log is read for it.
+const nextLanes = 16
+
+// NextNumbers returns, for a session that goes on, the number behind the highest that its agent has used towards each addressee; those with open streams come
+// first, at most 16 in all. It blocks for as long as the log takes, and leaves out what is not known when ctx is over. For a Sender that has sent nothing yet.
+func (s *Sender) NextNumbers(ctx context.Context) map[agora.Address]uint64 {
+	s.mu.Lock()
+	var all []agora.Address
+	for to, open := range s.used {
+		switch {
+		case to.IsBox():
+		case len(open) > 0:
+			all = slices.Insert(all, 0, to)
+		default:
+			all = append(all, to)
+		}
+	}
+	s.mu.Unlock()
+	all = all[:min(len(all), nextLanes)]
+	next := make([]uint64, len(all))
+	var reading sync.WaitGroup
+	for i, to := range all {
+		reading.Go(func() {
+			l := s.lane(to)
+			defer s.release(l)
+			next[i], _ = l.Next(ctx) // 0 where it is not known
+		})
+	}
+	reading.Wait()
+	known := map[agora.Address]uint64{}
+	for i, to := range all {
+		if next[i] != 0 {
+			known[to] = next[i]
+		}
+	}
+	return known
+}
 
 // numbers is what a sender knows of the numbers of its frames to one addressee.
 type numbers struct {

@@ -50,6 +50,7 @@ func (v *verbs) register(f *wire.Frame) error {
 func (v *verbs) bind(h edge.Hello, f *wire.Frame) error {
 	defer v.door.cfg.Turns.Take()()
 	h.Conn, h.Admission, h.MaxFrame = v.door.ids.name(), v.Admission, v.out.limit(h.MaxFrame)
+	h.Numbers = h.Resume != ""
 	s, w, err := v.Actor.Open(v.context(), h, v.conn)
 	if err != nil {
 		return err
@@ -60,9 +61,29 @@ func (v *verbs) bind(h edge.Hello, f *wire.Frame) error {
 	answer.ResumeToken, answer.HeartbeatInterval = w.ResumeToken, w.Heartbeat.Seconds()
 	answer.LastSeq, answer.HasLastSeq, answer.Resumed = w.LastSeq, true, w.Resumed
 	answer.Expires = unix(w.Expires)
+	answer.NextN, answer.SpaceNextN = nextNumbers(w.Next)
 	v.out.queue(&answer)
 	s.Begin()
 	return nil
+}
+
+// nextNumbers returns what Welcome.Next says of agents and of spaces, as objects of JSON; nil of none.
+func nextNumbers(next map[agora.Address]uint64) (agents, spaces json.RawMessage) {
+	toAgents, toSpaces := map[string]uint64{}, map[string]uint64{}
+	for to, n := range next {
+		if to.IsSpace() {
+			toSpaces[to.Name()] = n
+		} else {
+			toAgents[to.Name()] = n
+		}
+	}
+	if len(toAgents) > 0 {
+		agents, _ = json.Marshal(toAgents) // of texts and numbers
+	}
+	if len(toSpaces) > 0 {
+		spaces, _ = json.Marshal(toSpaces)
+	}
+	return agents, spaces
 }
 
 func (v *verbs) update(s *edge.Session, f *wire.Frame) error {

@@ -219,3 +219,37 @@ func TestWhatUsesAChangedPasswordStartsAgain(t *testing.T) {
 		}
 	}
 }
+
+// Edges that are not replaced yet have the password of before.
+func TestRedisTakesThePasswordBeforeAsWell(t *testing.T) {
+	trial := files(t)["trial.yaml"]
+	for _, c := range []struct {
+		about          string
+		live, previous string // what the Secret of the release has
+		want           string // beside the password of trial.yaml
+	}{
+		{"there is no release yet", "", "", ""},
+		{"the password is the same", "only-for-a-trial", "", ""},
+		{"it is the same, and was changed once", "only-for-a-trial", "first", "first"},
+		{"it is changed", "first", "", "first"},
+		{"it is changed once more", "second", "first", "second"},
+		{"it is changed back", "second", "only-for-a-trial", "second"},
+	} {
+		var in cluster
+		if c.live != "" {
+			secret := &core.Secret{ObjectMeta: meta.ObjectMeta{Name: "t-agora-trial", Namespace: "agora"}, Data: map[string][]byte{"password": []byte(c.live)}}
+			if c.previous != "" {
+				secret.Data["previous"] = []byte(c.previous)
+			}
+			in.objects = append(in.objects, secret)
+		}
+		all := in.rendered(t, trial)
+		if got := get[core.Secret](t, all, "Secret/t-agora-trial").StringData["previous"]; got != c.want {
+			t.Errorf("%s: the Secret has %q, want %q", c.about, got, c.want)
+		}
+		redis := get[apps.StatefulSet](t, all, "StatefulSet/t-agora-redis").Spec.Template.Spec.Containers[0]
+		if from := variable(redis.Env, "PREVIOUS").ValueFrom; slices.Contains(redis.Args, ">$(PREVIOUS)") != (c.want != "") || (from != nil) != (c.want != "") {
+			t.Errorf("%s: Redis is started with %v and %v", c.about, redis.Args, redis.Env)
+		}
+	}
+}

@@ -1,3 +1,10 @@
+{{/* The password of before the last change, which Redis takes as well: edges that are not replaced yet have it. Empty where there was no other. */}}
+{{- define "agora.previousPassword" -}}
+{{- $data := dig "data" dict (lookup "v1" "Secret" .Release.Namespace (printf "%s-trial" (include "agora.fullname" .)) | default dict) }}
+{{- $last := get $data "password" | b64dec }}{{ $before := get $data "previous" | b64dec }}
+{{- if and $last (ne $last (include "agora.trialPassword" .)) }}{{ $last }}{{ else }}{{ $before }}{{ end }}
+{{- end }}
+
 {{/* The volumes of what is bundled: "root", "component". Kubernetes refuses others than those that a StatefulSet was made with, so that these stay. */}}
 {{- define "agora.volumeClaims" -}}
 {{- $trial := .root.Values.trial }}
