@@ -10,7 +10,7 @@ nodes_net=10.210.0 # .1 is the control plane, .11 the first node
 pods_net=10.211    # the third number is the node's
 services_net=10.212
 
-cache=${KUBERNETES_CACHE:-$repository/bin/kubernetes} # programs and images; stays
+cache=$(realpath -m "${KUBERNETES_CACHE:-$repository/bin/kubernetes}") # programs and images; stays
 run=$cache/run                                        # of a cluster that is up: keys, logs, data
 debian=$cache/debian                                  # packages of Debian, unpacked and not installed
 
