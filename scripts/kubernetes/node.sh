@@ -4,11 +4,14 @@ set -u
 . "$(dirname "$0")/lib.sh"
 i=$1 home=$run/nodes/node$1 keys=$run/keys log=$run/log
 
+version=1 # of control groups
+[ ! -e /sys/fs/cgroup/cgroup.controllers ] || version=2
+
 mount -t tmpfs none /run
 mkdir -p /run/netns /run/sysctl
 umount -R /sys/fs/cgroup
 mount -t sysfs none /sys # shows the node's own network
-if [ "$(echo $(groups))" = /sys/fs/cgroup/agora-kubernetes ]; then
+if [ $version = 2 ]; then
 	mount -t cgroup2 none /sys/fs/cgroup
 	mkdir /sys/fs/cgroup/init # a group that has children with controllers may have no processes
 	echo $$ >/sys/fs/cgroup/init/cgroup.procs
