@@ -15,5 +15,6 @@ gone() {
 	done
 }
 until_ok 30 gone
+[ ! -e "$run/made" ] || xargs rmdir <"$run/made"
 [ ! -d "$run/nodes" ] || (cd "$run/nodes" && find . -path '*/var/log/pods/*' -name '*.log' -exec cp --parents {} "$run/log" \;)
-rm -rf "$run"/{pid,keys,nodes,etcd,proxy.json}
+rm -rf "$run"/{pid,made,keys,nodes,etcd,proxy.json}

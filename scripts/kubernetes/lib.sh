@@ -29,6 +29,9 @@ groups() {
 	fi
 }
 
+# The folders of the machine that kubelet has by fixed names: each node mounts its own there.
+folders="/var/lib/kubelet /var/log/pods /var/log/containers"
+
 # is_up reports whether a cluster is up: the process that its file names may be another one's after a restart of the machine.
 is_up() { [ -e "$run/pid" ] && grep -qsF "$here/control.sh" "/proc/$(cat "$run/pid")/cmdline"; }
 

@@ -8,7 +8,7 @@ version=1 # of control groups
 [ ! -e /sys/fs/cgroup/cgroup.controllers ] || version=2
 
 mount -t tmpfs none /run
-mkdir -p /run/netns /run/sysctl
+mkdir -p /run/netns /run/sysctl /run/net.d
 umount -R /sys/fs/cgroup
 mount -t sysfs none /sys # shows the node's own network
 if [ $version = 2 ]; then
@@ -25,8 +25,8 @@ else
 		mount -t cgroup -o "$option" none "/sys/fs/cgroup/$c"
 	done
 fi
-for folder in /var/lib/kubelet /etc/cni/net.d /var/log/pods /var/log/containers; do
-	mkdir -p "$home$folder" "$folder"
+for folder in $folders; do
+	mkdir -p "$home$folder"
 	mount --bind "$home$folder" "$folder"
 done
 # kubelet sets these for the whole machine. It finds files that have what it wants instead, and writes nothing.
@@ -39,7 +39,7 @@ mount --make-rshared / # volumes of pods pass on to containers
 echo 1 >/proc/sys/net/ipv4/ip_forward
 : >/run/resolv.conf
 
-cat >/etc/cni/net.d/10-pods.conflist <<END
+cat >/run/net.d/pods.conflist <<END
 {"cniVersion": "0.4.0", "name": "pods", "plugins": [
   {"type": "bridge", "bridge": "cni0", "isGateway": true, "ipMasq": false, "hairpinMode": true,
    "ipam": {"type": "host-local", "dataDir": "/run/cni", "ranges": [[{"subnet": "$pods_net.$i.0/24"}]], "routes": [{"dst": "0.0.0.0/0"}]}},
@@ -63,13 +63,15 @@ runtime_type = "io.containerd.runc.v2"
 SystemdCgroup = false
 [plugins."io.containerd.grpc.v1.cri".cni]
 bin_dir = "$debian/usr/lib/cni"
-conf_dir = "/etc/cni/net.d"
+conf_dir = "/run/net.d"
+[plugins."io.containerd.internal.v1.opt"]
+path = "$home/opt"
 END
 cat >/run/kubelet.json <<END
 {"apiVersion": "kubelet.config.k8s.io/v1beta1", "kind": "KubeletConfiguration", "address": "0.0.0.0", "cgroupDriver": "cgroupfs", "failSwapOn": false, "failCgroupV1": false,
  "authentication": {"anonymous": {"enabled": false}, "x509": {"clientCAFile": "$keys/ca.crt"}, "webhook": {"enabled": true}}, "authorization": {"mode": "Webhook"},
  "tlsCertFile": "$keys/node$i.crt", "tlsPrivateKeyFile": "$keys/node$i.key", "clusterDNS": ["$services_net.0.10"], "clusterDomain": "cluster.local",
- "resolvConf": "/run/resolv.conf", "containerRuntimeEndpoint": "unix:///run/containerd/containerd.sock", "oomScoreAdj": 0,
+ "resolvConf": "/run/resolv.conf", "containerRuntimeEndpoint": "unix:///run/containerd/containerd.sock", "oomScoreAdj": 0, "volumePluginDir": "$home/plugins",
  "imageGCHighThresholdPercent": 100, "evictionHard": {"memory.available": "100Mi"}}
 END
 

@@ -9,6 +9,10 @@ if is_up; then
 fi
 rm -rf "$run" && mkdir -p "$run"/{keys,log,nodes}
 
+for folder in $folders; do
+	[ -d "$folder" ] || { mkdir "$folder" && echo "$folder" >>"$run/made"; }
+done
+
 # One authority signs all.
 cd "$run/keys"
 openssl ecparam -genkey -name prime256v1 -noout -out ca.key
