@@ -79,7 +79,8 @@ func (c *cluster) badSetting(ctx context.Context) error {
 	if err := c.well(ctx); err != nil {
 		return err
 	}
-	// Kubernetes takes the fields that were undone for kubectl's from here on: Helm takes them back.
+	// Kubernetes takes the settings, which kubectl has undone, for kubectl's from here on: Helm takes them back with the next that are good.
+	c.settings = append(c.settings, `config.log\.level=info`)
 	if _, err := c.helm(ctx, append(c.upgradeArgs(), "--force-conflicts")...); err != nil {
 		return err
 	}
