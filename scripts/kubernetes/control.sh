@@ -24,7 +24,7 @@ kube-apiserver --etcd-servers=http://127.0.0.1:2379 --service-cluster-ip-range="
 	--kubelet-preferred-address-types=InternalIP >"$log/apiserver.log" 2>&1 &
 until_ok 120 kubectl get --raw /readyz
 kube-controller-manager --kubeconfig="$keys/controllers.conf" --service-account-private-key-file="$keys/accounts.key" --root-ca-file="$keys/ca.crt" \
-	--use-service-account-credentials --leader-elect=false --controllers='*,-nodeipam' >"$log/controllers.log" 2>&1 &
+	--use-service-account-credentials --leader-elect=false --controllers='*,-nodeipam' --flex-volume-plugin-dir="$run/plugins" >"$log/controllers.log" 2>&1 &
 kube-scheduler --kubeconfig="$keys/scheduler.conf" --leader-elect=false >"$log/scheduler.log" 2>&1 &
 
 # proxy NAME prints the settings of a kube-proxy; sizes of the connection table are the machine's and stay.

@@ -17,4 +17,4 @@ gone() {
 until_ok 30 gone
 [ ! -e "$run/made" ] || xargs rmdir <"$run/made"
 [ ! -d "$run/nodes" ] || (cd "$run/nodes" && find . -path '*/var/log/pods/*' -name '*.log' -exec cp --parents {} "$run/log" \;)
-rm -rf "$run"/{pid,made,keys,nodes,etcd,proxy.json}
+rm -rf "$run"/{pid,made,plugins,keys,nodes,etcd,proxy.json}
