@@ -3,7 +3,7 @@ GO ?= go
 FUZZTIME ?= 10s
 TESTTIME ?= 20m
 
-.PHONY: check lint test test-histories test-bench test-chart race simulate interop chaos bench side fuzz up down reproducible build image kubernetes kubernetes-down
+.PHONY: check lint test test-histories test-bench test-chart race simulate interop chaos bench side fuzz up down reproducible release test-release build image kubernetes kubernetes-down
 
 build:
 	$(GO) build -o bin/agora ./cmd/agora
@@ -14,6 +14,13 @@ IMAGE ?= agora:$(or $(VERSION),dev)
 image:
 	docker build -f deploy/Dockerfile --build-arg VERSION=$(VERSION) -t $(IMAGE) .
 
+# All that a release consists of, in bin/release: archives of the program for six platforms, SBOMs, the image for two, the chart,
+# checksums. docs/releasing.md says how it is published. make release VERSION=v1.2.3; TARGETS=linux/amd64 builds for one platform alone.
+TARGETS ?= linux/amd64,linux/arm64,darwin/amd64,darwin/arm64,windows/amd64,windows/arm64
+release:
+	rm -rf bin/release
+	cd release && $(GO) run . -version "$(VERSION)" -targets $(TARGETS) -out ../bin/release
+
 # All there is, in one pass: what stands for a tag where it is not set is a constant or two, which the tests compile. The module of the
 # chart's tests is vetted alone: staticcheck would read all of Kubernetes for it, which takes minutes.
 all = -tags sabotage,chaos,interop ./...
@@ -22,7 +29,7 @@ lint:
 	$(GO) vet $(all)
 	$(GO) tool staticcheck $(all)
 	cd helm/check && $(GO) vet ./...
-	staticcheck=$$($(GO) tool -n staticcheck) && cd bench && $(GO) vet ./... && $$staticcheck ./...
+	staticcheck=$$($(GO) tool -n staticcheck) && for m in bench release; do (cd $$m && $(GO) vet ./... && $$staticcheck ./...) || exit 1; done
 
 # Tests wait more than they compute, and none of them judges how long something took: more of them than there are processors
 # run side by side, of three packages and of one: with more, two processors are busy all the time. They are linked without what a debugger needs.
@@ -43,12 +50,13 @@ check: lint
 	$(tests) -race -short $$($(GO) list ./... | grep -v /internal/reliability)
 	$(histories) -short
 	cd helm/check && $(GO) test -vet=off -timeout 5m ./...
+	cd release && $(GO) test -vet=off -timeout 5m ./...
 
 # Everything but what make chaos has. What takes longest comes first.
 test:
 	scripts/install.sh
 	$(tests) ./internal/reliability ./edge/... ./cmd/... ./...
-	$(MAKE) --no-print-directory -j3 -Otarget test-histories test-bench test-chart
+	$(MAKE) --no-print-directory -j3 -Otarget test-histories test-bench test-chart test-release
 
 test-histories:
 	$(histories)
@@ -58,6 +66,9 @@ test-bench:
 
 test-chart:
 	cd helm/check && $(GO) test -vet=off -ldflags=-w -timeout 5m ./...
+
+test-release:
+	cd release && $(GO) test -vet=off -ldflags=-w -timeout 5m ./...
 
 # The same tests under the race detector, which takes the processors for three times as long: make check has the short ones of them. A whole
 # cluster of processes and all its agents are enough for two processors: they go first, by themselves.

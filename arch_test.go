@@ -24,7 +24,7 @@ var layers = map[string][]string{
 	"broker/jslog":         {".", "broker/record", "internal/guard"},
 	"broker/audit":         {"broker/jslog"},
 	"broker/scan":          {".", "broker/jslog", "broker/ledger", "broker/record", "internal/guard", "internal/pause", "internal/turns"},
-	"broker/natsd":         {"internal/pause"},
+	"broker/natsd":         {"internal/endpoint", "internal/pause"},
 	"broker":               {".", "broker/audit", "broker/jslog", "broker/ledger", "broker/record", "broker/scan", "internal/framesize", "internal/guard", "internal/latency", "internal/pause", "internal/turns"},
 	"presence":             {".", "internal/pause"},
 	"wire":                 {".", "internal/rawjson"},

@@ -92,15 +92,20 @@ func TestAHalfGivenAnswerIsAbortedWhenItsProcessIsReplaced(t *testing.T) {
 	asker.Expect(`{"type":"reply","stream_id":"r"}`, `{"type":"reply_chunk","chunk":"new"}`, `{"type":"reply_chunk","chunk":"new"}`, `{"type":"reply_end"}`)
 }
 
-// A number, or the last index of a stream, that comes again with another body is no repetition: it is refused, and nobody is told that it is stored.
+// A number, or an index of a stream, that comes again with another body is no repetition: it is refused, and nobody is told that it is stored.
 func TestANumberThatComesAgainWithAnotherBodyIsRefused(t *testing.T) {
 	t.Parallel()
 	c := start(t, agoratest.Options{})
 	receiver, _ := registered(t, c, 1, "receiver")
 	sender, welcome := registered(t, c, 0, "sender")
 	stored(sender, "receiver", 1)
-	sender.Send(`{"type":"send","to":"receiver","stream_id":"s","stream":true,"index":0,"receipts":["stored"]}`, `{"type":"send_chunk","to":"receiver","stream_id":"s","index":1,"chunk":"a"}`)
-	sender.Await(`{"type":"receipt","stream_id":"s","index":1}`)
+	streams := []string{"s0", "s1", "s2"} // each is sent another part for that which it begins with, the next, and its last
+	for _, s := range streams {
+		for _, part := range []string{`"send","stream":true,"index":0,"payload":"a","receipts":["stored"]`, `"send_chunk","index":1,"chunk":"b"`, `"send_chunk","index":2,"chunk":"c"`} {
+			sender.Send(`{"to":"receiver","stream_id":"` + s + `","type":` + part + `}`)
+		}
+		sender.Await(`{"type":"receipt","stream_id":"` + s + `","index":2}`)
+	}
 	for k := range 2 { // by what the lane has stored, and by what a new holder reads
 		sender.Send(`{"type":"send","to":"receiver","n":1,"payload":"other"}`)
 		sender.Expect(`{"type":"error","code":"INVALID_REQUEST","n":1}`)
@@ -111,8 +116,16 @@ func TestANumberThatComesAgainWithAnotherBodyIsRefused(t *testing.T) {
 			sender, _ = registered(t, c, 2, "sender", token(welcome))
 		}
 	}
-	sender.Send(`{"type":"send_chunk","to":"receiver","stream_id":"s","index":1,"chunk":"other"}`)
-	sender.Expect(`{"type":"error","code":"INVALID_REQUEST","stream_id":"s"}`)
+	for _, s := range streams { // what is the same is no other
+		sender.Send(`{"type":"send_chunk","to":"receiver","stream_id":"` + s + `","index":1,"chunk":"b"}`)
+		sender.Expect(`{"type":"receipt","stream_id":"` + s + `","index":1,"status":"stored"}`)
+	}
+	for k, part := range []string{`"send","stream":true,"index":0,"payload":"other"`, `"send_chunk","index":1,"chunk":"other"`, `"send_chunk","index":2,"chunk":"other"`} {
+		sender.Send(`{"to":"receiver","stream_id":"` + streams[k] + `","type":` + part + `}`)
+		sender.Expect(`{"type":"error","code":"INVALID_REQUEST","stream_id":"` + streams[k] + `"}`)
+	}
 	got(receiver, 1)
-	receiver.Expect(`{"type":"message","stream_id":"s"}`, `{"type":"message_chunk","index":1,"chunk":"a"}`)
+	for range streams {
+		receiver.Expect(`{"type":"message","payload":"a"}`, `{"type":"message_chunk","index":1,"chunk":"b"}`, `{"type":"message_chunk","index":2,"chunk":"c"}`)
+	}
 }

@@ -66,6 +66,8 @@ func (a *answers) reply(ctx context.Context, q *question) (r reply) {
 		r.Self = a.status()
 	case "taken":
 		r.Taken, r.Waits = n.calls.Taken(q.Tenant, q.Box)
+	case "rebalance":
+		r.Moves = n.balancer.MoveAtOnce(q.Moves, q.Rate)
 	case "handover":
 		r.Done, r.Clean = n.owner.HandOver(ctx, at, q.Epoch)
 	case "confirmed":

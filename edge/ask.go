@@ -14,11 +14,13 @@ import (
 
 // question is what one edge asks another about an agent.
 type question struct {
-	Verb   string        `json:"verb"` // "probe", "handover", "confirmed", "inspect", "kick", "evict", "end", "self" or "taken"
+	Verb   string        `json:"verb"` // "probe", "handover", "confirmed", "inspect", "kick", "evict", "end", "self", "taken" or "rebalance"
 	Tenant string        `json:"tenant"`
 	Agent  agora.AgentID `json:"agent"`
-	Box    string        `json:"box,omitempty"` // taken: of the call
-	Epoch  uint64        `json:"epoch"`         // probe, inspect, kick, evict, end: of the claim in question; handover: of the new claim
+	Box    string        `json:"box,omitempty"`   // taken: of the call
+	Epoch  uint64        `json:"epoch"`           // probe, inspect, kick, evict, end: of the claim in question; handover: of the new claim
+	Moves  int           `json:"moves,omitempty"` // rebalance: agents to move
+	Rate   int           `json:"rate,omitempty"`  // rebalance: of them a second
 }
 
 // reply is what it answers.
@@ -33,6 +35,7 @@ type reply struct {
 	Slow    []agora.AgentID `json:"slow,omitempty"`    // confirmed: senders whose streams it does not keep up with
 	Taken   int64           `json:"taken,omitempty"`   // taken: bytes of the answer that a caller here has taken
 	Waits   bool            `json:"waits,omitempty"`   // taken: there is one
+	Moves   int             `json:"moves,omitempty"`   // rebalance: agents that are being moved
 }
 
 // answerName is the name under which one life of an edge is asked.

@@ -41,7 +41,7 @@ type Config struct {
 	Register       time.Duration       // register.ttl: how long a registration without a connection lasts that does not say so itself; 1h
 	WholeRoster    int                 // spaces.whole-roster: members of a space up to which each change names all of them; 256
 	Depth          int                 // limits.depth: nesting of a frame, itself counted; 64
-	DrainRate      int                 // drain.rate: agents told to reconnect per second; 1000
+	Moving         Moving              // how fast agents are told to go to other edges
 	Limits         admission.Limits    // at the start: see [Node.SetLimits]
 	Policy         *policy.Policy      // who may do what: after other rules were set, Reconsider is to be called; everybody everything if nil
 	Dialer         *dial.Dialer        // what doors dial agents with; one that denies link-local addresses if nil
@@ -67,7 +67,7 @@ func (c Config) withDefaults() Config {
 	c.Answer = cmp.Or(c.Answer, 3*time.Second)
 	c.MaxAge = cmp.Or(c.MaxAge, 10*time.Minute)
 	c.MaxRecords = cmp.Or(c.MaxRecords, 4096)
-	c.DrainRate = cmp.Or(c.DrainRate, 1000)
+	c.Moving = c.Moving.withDefaults()
 	c.Register = cmp.Or(c.Register, time.Hour)
 	c.Limits = c.Limits.WithDefaults()
 	c.Log = cmp.Or(c.Log, slog.New(slog.DiscardHandler))

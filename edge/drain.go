@@ -63,7 +63,7 @@ const (
 )
 
 // drainer is the way of an edge's agents to other edges. Each has a time at
-// which it is expected there; those times are 1/DrainRate apart.
+// which it is expected there; those times are 1/drain.rate apart.
 type drainer struct {
 	node *Node
 	last time.Time             // when whoever is left is told at once
@@ -116,7 +116,7 @@ func (d *drainer) left() (left []*Session) {
 
 // slot is when the k-th from now is expected at another edge.
 func (d *drainer) slot(k int) time.Time {
-	return d.next.Add(time.Duration(k) * time.Second / time.Duration(d.node.cfg.DrainRate))
+	return d.next.Add(time.Duration(k) * time.Second / time.Duration(d.node.cfg.Moving.Rate))
 }
 
 // sendAway tells a group to reconnect, each at its own time, and closes it. Nobody

@@ -19,20 +19,34 @@ func statusOf(s *Session) *SessionStatus {
 	return v
 }
 
-// AskSession asks an edge, or this one, for the session of an epoch that it holds; nil where it has none. broker.ErrNoEdge where nobody is there.
-func (n *Node) AskSession(ctx context.Context, h presence.Holder, at agora.Address, epoch uint64) (*SessionStatus, error) {
-	r, err := n.edges.askOf(ctx, "inspect", h, at, epoch)
+// Inquiries ask an edge of the cluster, which may be this one, about itself and its sessions, and have it do something for an
+// operator. Each error may be broker.ErrNoEdge, where
+// nobody is there.
+type Inquiries struct{ edges *edges }
+
+// Inquiries returns what asks edges for operators.
+func (n *Node) Inquiries() Inquiries { return Inquiries{&n.edges} }
+
+// Session returns the session of an epoch that an edge holds; nil where it has none.
+func (i Inquiries) Session(ctx context.Context, h presence.Holder, at agora.Address, epoch uint64) (*SessionStatus, error) {
+	r, err := i.edges.askOf(ctx, "inspect", h, at, epoch)
 	return r.Live, err
 }
 
-// AskEdge asks an edge, or this one, for its status. broker.ErrNoEdge where nobody is there.
-func (n *Node) AskEdge(ctx context.Context, h presence.Holder) (*EdgeStatus, error) {
-	r, err := n.edges.ask(ctx, h, question{Verb: "self"})
+// Edge returns the status of an edge.
+func (i Inquiries) Edge(ctx context.Context, h presence.Holder) (*EdgeStatus, error) {
+	r, err := i.edges.ask(ctx, h, question{Verb: "self"})
 	return r.Self, err
 }
 
-// AskToKick has an edge, or this one, end the session of an epoch that it holds: its connection is closed as [Kicked]. broker.ErrNoEdge where nobody is there.
-func (n *Node) AskToKick(ctx context.Context, h presence.Holder, at agora.Address, epoch uint64) error {
-	_, err := n.edges.askOf(ctx, "kick", h, at, epoch)
+// Kick has an edge end the session of an epoch that it holds: its connection is closed as [Kicked].
+func (i Inquiries) Kick(ctx context.Context, h presence.Holder, at agora.Address, epoch uint64) error {
+	_, err := i.edges.askOf(ctx, "kick", h, at, epoch)
 	return err
+}
+
+// Move has an edge tell agents to reconnect to other edges, some a second. It returns how many will be: see [Balancer.MoveAtOnce].
+func (i Inquiries) Move(ctx context.Context, h presence.Holder, n, perSecond int) (moves int, err error) {
+	r, err := i.edges.ask(ctx, h, question{Verb: "rebalance", Moves: n, Rate: perSecond})
+	return r.Moves, err
 }

@@ -36,6 +36,7 @@ type Node struct {
 	sessions    sessionTable
 	dials       dials
 	wheel       *Wheel
+	balancer    *Balancer
 	seed        maphash.Seed // of the hashes of callers
 	stats       counters
 	stopAnswers func() // stops answering other edges; waits for what is being answered

@@ -33,6 +33,9 @@ func Start(ctx context.Context, cfg Config) (*Node, error) {
 	}
 	n.work.Go(n.writeBehindLoop)
 	n.work.Go(func() { n.limits.Shedder.Run(n.ctx) })
+	if n.cfg.Moving.Percent > 0 {
+		n.work.Go(func() { n.balancer.run(n.ctx) })
+	}
 	if w, ok := n.cfg.Auth.(Warden); ok {
 		n.work.Go(func() { n.sessions.revocationLoop(n.ctx, w) })
 	}
@@ -42,6 +45,7 @@ func Start(ctx context.Context, cfg Config) (*Node, error) {
 // newNode puts a node together that does nothing yet.
 func newNode(cfg Config) *Node {
 	n := &Node{cfg: cfg, credentials: credentials{cfg.Auth, cfg.Policy}, seed: maphash.MakeSeed()}
+	n.balancer = &Balancer{node: n}
 	n.begin(cfg.Broker.Now())
 	n.cfg.Presence = cfg.Presence.With(func(c *presence.Config) {
 		c.Lease, c.Held, c.SpaceType, c.Now, c.Cards = cfg.Lease, n.sessions.holds, spaceType, cfg.Broker.Now, n.limits.cards

@@ -26,7 +26,7 @@ func (s *Store) Await(ctx context.Context) error {
 		_, err := s.run(ctx, call{probeScript, []string{probeKey}, nil})
 		if err == nil {
 			var refused []string
-			if refused, err = s.refused(ctx); len(refused) > 0 {
+			if refused, err = refusedRights(ctx, s.rdb); len(refused) > 0 {
 				return fmt.Errorf("the user of redis.user may not run %s, as an edge must: give it all rights of docs/security.md", strings.Join(refused, ", "))
 			}
 		}

@@ -25,9 +25,9 @@ var trials = [][]any{
 	{"del", trialKey},
 }
 
-// refused returns the commands of trials that the server does not let this edge run, in capitals. One pipeline.
-func (b *backend) refused(ctx context.Context) (names []string, err error) {
-	p := b.rdb.Pipeline()
+// refusedRights returns the commands of trials that the server does not let this edge run, in capitals. One pipeline.
+func refusedRights(ctx context.Context, rdb Client) (names []string, err error) {
+	p := rdb.Pipeline()
 	for _, trial := range trials {
 		p.Do(ctx, trial...)
 	}

@@ -50,6 +50,7 @@ const (
 	maxIDs     = 8192 // ids remembered
 	maxNumbers = 256  // numbers whose position is remembered
 	maxHoles   = 256  // spans of numbers passed over
+	maxSaid    = 32   // parts of a stream of which is remembered what they said
 )
 
 type span struct{ from, to uint64 }
@@ -104,9 +105,12 @@ type stream struct {
 	torn     bool // parts behind those that were read may be gone
 	echo     bool // the last part that was read may have been stored before, and what follows it as well
 	next     uint32
-	said     uint32 // the last part with an index and no number, by saying
+	said     *said  // what its latest parts with an index and no number said; nil for none
 	epoch    uint64 // of the last record with a part of it
 }
+
+// said is what the latest parts of a stream said, by index modulo its length. Of what was undone an entry may stay: it has another's index, or is said anew.
+type said [maxSaid]struct{ index, saying uint32 }
 
 // proven reports whether the parts prove that none is missing.
 func (s stream) proven() bool { return s.indexed || s.numbered }
@@ -190,12 +194,14 @@ func (l *Ledger) step(m *agora.Message, epoch uint64) {
 	}
 	s.epoch = epoch
 	s.numbered = s.numbered && (m.N != 0 || m.Part == agora.Abort)
-	s.said = 0
 	switch {
 	case m.Indexed:
 		s.next, s.counted = m.Index+1, true
 		if m.N == 0 {
-			s.said = saying(m)
+			if s.said == nil {
+				s.said = new(said)
+			}
+			s.said[m.Index%maxSaid] = struct{ index, saying uint32 }{m.Index, saying(m)}
 		}
 	case m.Part != agora.Abort:
 		s.next++

@@ -115,7 +115,7 @@ func (l *Ledger) follows(m *agora.Message, now time.Time) Verdict {
 func (l *Ledger) starts(m *agora.Message, s stream) Verdict {
 	switch {
 	case s.phase != gone && repeats(m, s):
-		return Verdict{Again: true, At: First{Stream: m.Stream}}
+		return s.again(m)
 	case isOpen(s) && !s.hearsay: // presence hears of a start before the log does: it may never have been stored
 		return refuse(agora.InvalidRequest, "stream %q is open", m.Stream)
 	case m.Indexed && m.Index != 0:
@@ -143,9 +143,12 @@ func repeats(m *agora.Message, s stream) bool {
 	return m.Indexed && m.N == 0 && s.counted && s.indexed && m.Index < s.next
 }
 
-// again is the answer to a part that repeats one by its index: the last one is known by what it said, too.
+// again is the answer to a part that repeats one by its index: the latest are known by what they said, too.
 func (s stream) again(m *agora.Message) Verdict {
-	if m.Index+1 == s.next && s.said != 0 && s.said != saying(m) {
+	if s.said == nil {
+		return Verdict{Again: true, At: First{Stream: m.Stream}}
+	}
+	if at := s.said[m.Index%maxSaid]; at.saying != 0 && at.index == m.Index && at.saying != saying(m) {
 		return refuse(agora.InvalidRequest, "index %d of stream %q is another part's, which is stored", m.Index, m.Stream)
 	}
 	return Verdict{Again: true, At: First{Stream: m.Stream}}

@@ -13,12 +13,12 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"syscall"
 	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
 
+	"github.com/agora-relay/agora/internal/endpoint"
 	"github.com/agora-relay/agora/internal/pause"
 )
 
@@ -91,7 +91,7 @@ func embed(ctx context.Context, cfg Config, pick func(n int) ([]int, error)) (*S
 		if err == nil {
 			return s, nil
 		}
-		if !errors.Is(err, syscall.EADDRINUSE) || try == startTries {
+		if !endpoint.Taken(err) || try == startTries {
 			s.Shutdown()
 			return nil, err
 		}

@@ -58,12 +58,18 @@ func newRoot() *cobra.Command {
 		Long: "Agora carries messages, streams and space events between agents, whatever edge they are on.\n" +
 			"Every flag can be set by the environment too: --session.grace is AGORA_SESSION_GRACE. Those of edges can also\n" +
 			"stand in a file: see `agora config --help`.",
-		Version:           version.String(), // for --version, which says what the verb does
+		Args:              cobra.NoArgs,
 		SilenceUsage:      true,
 		SilenceErrors:     true,
 		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error { return config.FillCommand(cmd) },
 	}
-	root.SetVersionTemplate("agora {{.Version}}\n")
+	said := root.Flags().BoolP("version", "v", false, "version for agora")
+	root.RunE = func(cmd *cobra.Command, _ []string) error {
+		if *said {
+			return version.Print(cmd.OutOrStdout())
+		}
+		return cmd.Help()
+	}
 	dev := serve.NewDev()
 	dev.AddCommand(cli.NewDevVerbs()...)
 	root.AddCommand(dev, serve.NewEdge(), config.NewCommand(), newToken(), serve.NewHealth(), version.NewCommand())

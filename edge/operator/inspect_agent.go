@@ -115,7 +115,7 @@ func (s *Service) viewAgent(ctx context.Context, tenant string, id agora.AgentID
 func (s *Service) addLive(ctx context.Context, v *AgentView, sight presence.Sight) {
 	ctx, cancel := context.WithTimeout(ctx, answerTime)
 	defer cancel()
-	live, err := s.node.AskSession(ctx, sight.Holder, agora.ToAgent(v.Tenant, v.Agent), sight.Epoch)
+	live, err := s.node.Inquiries().Session(ctx, sight.Holder, agora.ToAgent(v.Tenant, v.Agent), sight.Epoch)
 	if err != nil || live == nil {
 		return
 	}

@@ -36,7 +36,7 @@ func (s *Service) InspectEdges(ctx context.Context, id string) ([]EdgeView, erro
 		}
 		v.Alive, v.RenewedMS = alive, age.Milliseconds()
 		asking, cancel := context.WithTimeout(ctx, answerTime)
-		if self, err := s.node.AskEdge(asking, h); err == nil {
+		if self, err := s.node.Inquiries().Edge(asking, h); err == nil {
 			v.Self = self
 		}
 		cancel()

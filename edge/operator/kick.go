@@ -23,7 +23,7 @@ func (s *Service) Kick(ctx context.Context, tenant string, id agora.AgentID) err
 		return agora.Errorf(agora.AgentOffline, "agent %q has no session", id)
 	case sight.Phase == presence.Active:
 		// Where its edge does not answer, the session is ended without it: that edge finds its claim gone.
-		err := s.node.AskToKick(ctx, sight.Holder, agora.ToAgent(tenant, id), sight.Epoch)
+		err := s.node.Inquiries().Kick(ctx, sight.Holder, agora.ToAgent(tenant, id), sight.Epoch)
 		if err != nil && !errors.Is(err, broker.ErrNoEdge) && ctx.Err() != nil {
 			return err
 		}

@@ -85,7 +85,7 @@ func TestADrainingEdgeAsksItsAgentsBackAtItsRate(t *testing.T) {
 	for _, rate := range []int{4, 40} {
 		t.Run(fmt.Sprint(rate), func(t *testing.T) {
 			t.Parallel()
-			asked := drained(t, agoratest.Options{Grace: time.Hour, Node: edge.Config{DrainRate: rate}}, rate+1, await.Long)
+			asked := drained(t, agoratest.Options{Grace: time.Hour, Node: edge.Config{Moving: edge.Moving{Rate: rate}}}, rate+1, await.Long)
 			inTurn(t, rate, asked)
 			for _, d := range asked {
 				if d.away > 200*time.Millisecond {
@@ -115,7 +115,7 @@ func TestADrainThatRunsShortOfTimeTellsTheRestAtOnceToComeLater(t *testing.T) {
 	}
 	t.Parallel()
 	const rate = 4
-	asked := drainedInHaste(t, agoratest.Options{Grace: time.Hour, Node: edge.Config{DrainRate: rate}}, 60)
+	asked := drainedInHaste(t, agoratest.Options{Grace: time.Hour, Node: edge.Config{Moving: edge.Moving{Rate: rate}}}, 60)
 	inTurn(t, rate, asked)
 	if last := asked[len(asked)-1]; last.away < time.Second {
 		t.Errorf("the last one was to stay away for %v, want it told long before its turn", last.away)
@@ -129,7 +129,7 @@ func TestADrainKeepsNobodyAwayForLongerThanHalfTheGrace(t *testing.T) {
 	t.Parallel()
 	const grace = 10 * time.Second
 	longest := time.Duration(0)
-	for _, d := range drainedInHaste(t, agoratest.Options{Grace: grace, Node: edge.Config{DrainRate: 1}}, 20) {
+	for _, d := range drainedInHaste(t, agoratest.Options{Grace: grace, Node: edge.Config{Moving: edge.Moving{Rate: 1}}}, 20) {
 		longest = max(longest, d.away)
 	}
 	if longest > grace/2 || longest < grace/4 {
@@ -139,7 +139,7 @@ func TestADrainKeepsNobodyAwayForLongerThanHalfTheGrace(t *testing.T) {
 
 func TestADrainingEdgeLetsNobodyIn(t *testing.T) {
 	t.Parallel()
-	c := agoratest.Start(t, agoratest.Options{Edges: 1, Node: edge.Config{DrainRate: 1}})
+	c := agoratest.Start(t, agoratest.Options{Edges: 1, Node: edge.Config{Moving: edge.Moving{Rate: 1}}})
 	register(t, c, "one")
 	register(t, c, "two") // is told a second later
 	anonymous := agoratest.Connect(t, agoratest.Direct{}, c.URL(0), "", nil)

@@ -14,7 +14,7 @@ import (
 // No second of a drain has many more than another: the busiest is held against all of them together.
 func TestTimedADrainAsksAgentsBackEvenly(t *testing.T) {
 	const rate, agents = 40, 160
-	asked := drained(t, agoratest.Options{Grace: time.Hour, Node: edge.Config{DrainRate: rate}}, agents, await.Long)
+	asked := drained(t, agoratest.Options{Grace: time.Hour, Node: edge.Config{Moving: edge.Moving{Rate: rate}}}, agents, await.Long)
 	most := 0
 	for i := range asked {
 		n := i

@@ -23,6 +23,7 @@ import (
 	core "k8s.io/api/core/v1"
 	networking "k8s.io/api/networking/v1"
 	policy "k8s.io/api/policy/v1"
+	rbac "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -52,14 +53,16 @@ var kinds = map[string]func() any{
 	"apps/v1/StatefulSet":                    func() any { return &apps.StatefulSet{} },
 	"batch/v1/Job":                           func() any { return &batch.Job{} },
 	"autoscaling/v2/HorizontalPodAutoscaler": func() any { return &autoscaling.HorizontalPodAutoscaler{} },
-	"monitoring.coreos.com/v1/PrometheusRule": func() any { return &monitoring.PrometheusRule{} },
-	"monitoring.coreos.com/v1/ServiceMonitor": func() any { return &monitoring.ServiceMonitor{} },
-	"gateway.networking.k8s.io/v1/GRPCRoute":  func() any { return &gateway.GRPCRoute{} },
-	"gateway.networking.k8s.io/v1/HTTPRoute":  func() any { return &gateway.HTTPRoute{} },
-	"keda.sh/v1alpha1/ScaledObject":           func() any { return &unstructured.Unstructured{} }, // an example of an object of somebody's own
-	"networking.k8s.io/v1/Ingress":            func() any { return &networking.Ingress{} },
-	"networking.k8s.io/v1/NetworkPolicy":      func() any { return &networking.NetworkPolicy{} },
-	"policy/v1/PodDisruptionBudget":           func() any { return &policy.PodDisruptionBudget{} },
+	"monitoring.coreos.com/v1/PrometheusRule":  func() any { return &monitoring.PrometheusRule{} },
+	"monitoring.coreos.com/v1/ServiceMonitor":  func() any { return &monitoring.ServiceMonitor{} },
+	"gateway.networking.k8s.io/v1/GRPCRoute":   func() any { return &gateway.GRPCRoute{} },
+	"gateway.networking.k8s.io/v1/HTTPRoute":   func() any { return &gateway.HTTPRoute{} },
+	"keda.sh/v1alpha1/ScaledObject":            func() any { return &unstructured.Unstructured{} }, // an example of an object of somebody's own
+	"networking.k8s.io/v1/Ingress":             func() any { return &networking.Ingress{} },
+	"networking.k8s.io/v1/NetworkPolicy":       func() any { return &networking.NetworkPolicy{} },
+	"rbac.authorization.k8s.io/v1/Role":        func() any { return &rbac.Role{} },
+	"rbac.authorization.k8s.io/v1/RoleBinding": func() any { return &rbac.RoleBinding{} },
+	"policy/v1/PodDisruptionBudget":            func() any { return &policy.PodDisruptionBudget{} },
 }
 
 // cluster is what Helm finds where it installs; the zero one is that of `helm template`, which knows no cluster.

@@ -70,7 +70,7 @@ func TestTheSettingsAreCheckedBeforeAnEdgeStarts(t *testing.T) {
 		if want := append([]string{"config", "check"}, edge.Args[1:]...); !slices.Equal(check.Args, want) {
 			t.Errorf("%s: it runs %v, want %v", name, check.Args, want)
 		}
-		if check.Image != edge.Image || check.ImagePullPolicy != edge.ImagePullPolicy || !reflect.DeepEqual(check.Env, edge.Env) || !reflect.DeepEqual(check.VolumeMounts, edge.VolumeMounts) {
+		if check.Image != edge.Image || check.ImagePullPolicy != edge.ImagePullPolicy || !reflect.DeepEqual(check.Env, edge.Env) || !reflect.DeepEqual(check.VolumeMounts, withoutToken(edge.VolumeMounts)) {
 			t.Errorf("%s: what is checked is not what the edge is given: %+v", name, check)
 		}
 		if !reflect.DeepEqual(check.Resources, edge.Resources) {

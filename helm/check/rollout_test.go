@@ -46,7 +46,7 @@ func TestSettingsAreCheckedBeforeAnythingChanges(t *testing.T) {
 		if !slices.Equal(check.Args, there.Args) || check.Image != there.Image || !reflect.DeepEqual(check.VolumeMounts, there.VolumeMounts) || !reflect.DeepEqual(check.EnvFrom, there.EnvFrom) {
 			t.Errorf("%s: what is checked is not what edges are given: %+v", name, check)
 		}
-		if settingsOf(t, job.Spec.Template) != settingsOf(t, pod) || !reflect.DeepEqual(job.Spec.Template.Spec.Volumes, pod.Spec.Volumes) {
+		if settingsOf(t, job.Spec.Template) != settingsOf(t, pod) || !reflect.DeepEqual(job.Spec.Template.Spec.Volumes, withoutTokens(pod.Spec.Volumes)) {
 			t.Errorf("%s: other files are checked than edges have", name)
 		}
 		for n, e := range there.Env {

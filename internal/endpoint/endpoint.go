@@ -1,4 +1,5 @@
-// Package endpoint names the port of a machine that an address reaches: two addresses that share a name reach the same one, however they are written.
+// Package endpoint names the port of a machine that an address reaches: two addresses that share a name reach the same one, however they are written;
+// and tells a port that is taken.
 package endpoint
 
 import (

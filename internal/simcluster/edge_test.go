@@ -88,6 +88,9 @@ func (w *world) startEdge(skew time.Duration) *node {
 		ID: e.id, Broker: e.broker, Presence: e.store, Auth: byName{}, Lease: lease, Confirm: confirm,
 		Heartbeat: heartbeat, Timeout: patience, MaxRecords: w.plan.Records, MaxAge: time.Hour, Log: slog.New(storyLog{w: w, edge: e.id}),
 	}
+	if slices.Contains(w.plan.Scenes, "balances") {
+		cfg.Moving = edge.Moving{Percent: 25, Every: 10 * time.Second, Least: 6, Rest: settledIn}
+	}
 	nodes := w.scenes.dialled()
 	if nodes != nil {
 		cfg.Dialer = dial.New(dial.Config{Connect: nodes.connector(e)})

@@ -46,9 +46,12 @@ type Step struct {
 }
 
 // MakePlan returns the plan of a seed, always the same one. It takes about half a minute.
-func MakePlan(seed uint64) Plan {
+func MakePlan(seed uint64) Plan { return planOf(seed, programme(seed)) }
+
+// planOf is MakePlan, with other scenes.
+func planOf(seed uint64, scenes []string) Plan {
 	d := newDice(seed)
-	p := Plan{Seed: seed, Edges: d.between(2, 3), Agents: d.between(3, 5), Records: 4096, Scenes: programme(seed)}
+	p := Plan{Seed: seed, Edges: d.between(2, 3), Agents: d.between(3, 5), Records: 4096, Scenes: scenes}
 	switch seed % 3 {
 	case 1:
 		p.Losses = true

@@ -68,6 +68,7 @@ var repertoire = map[string]func(*world) scene{
 	"receipts":  newDeliveries,
 	"gluttons":  newGluttons,
 	"overflows": newOverflows,
+	"balances":  newBalances, // in histories of its own: see TestHistoriesOfAgentsThatAreMoved
 }
 
 // programmes are what takes part in the history of a seed, in turn: few at a time, so that histories stay short.

@@ -144,7 +144,9 @@ func (d *child) greeting(ctx context.Context, out io.Reader, edges int) error {
 
 // end ends the cluster, and waits for it.
 func (d *child) end() {
-	_ = d.cmd.Process.Signal(os.Interrupt) // one that has ended needs none
+	if err := d.cmd.Process.Signal(os.Interrupt); err != nil { // it has ended, or this system has no signals
+		_ = d.cmd.Process.Kill()
+	}
 	late := time.AfterFunc(childTime, func() { _ = d.cmd.Process.Kill() })
 	defer late.Stop()
 	_ = d.out.Close()

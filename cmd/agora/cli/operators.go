@@ -24,7 +24,7 @@ import (
 // addOperatorCommands adds the verbs of operators to root.
 func addOperatorCommands(root *cobra.Command) {
 	root.AddGroup(&cobra.Group{ID: operatorGroup, Title: "Looking after a cluster:"})
-	for _, cmd := range []*cobra.Command{newWhy(), newKick(), newMailbox(), newInspect(), newLinks(), newLink(), newUnlink()} {
+	for _, cmd := range []*cobra.Command{newWhy(), newKick(), newMailbox(), newInspect(), newRebalance(), newLinks(), newLink(), newUnlink()} {
 		cmd.GroupID = operatorGroup
 		root.AddCommand(cmd)
 	}

@@ -23,6 +23,7 @@ type Edge struct {
 	Auth                     authSettings
 	StartTimeout, lease      time.Duration
 	DrainDelay, DrainTimeout time.Duration
+	PodCost                  bool
 	NATS                     natsSettings
 	Redis                    redisSettings
 }
@@ -58,6 +59,7 @@ func (o *Edge) Flags(f *pflag.FlagSet) {
 	f.DurationVar(&o.lease, "edge.lease", 10*time.Second, "how long an edge that is silent keeps its agents; the same at every edge")
 	f.DurationVar(&o.DrainDelay, "drain.delay", 0, "between not being ready and the first agent told to reconnect")
 	f.DurationVar(&o.DrainTimeout, "drain.timeout", 25*time.Second, "how long ending may take at most, after drain.delay: handing agents over, and closing what does not answer")
+	f.BoolVar(&o.PodCost, "kubernetes.pod-deletion-cost", false, "tell Kubernetes how many agents the pod has, so that a smaller ReplicaSet loses the pod with fewest; its account must have the right to patch pods")
 	o.NATS.flags(f)
 	o.Redis.flags(f)
 	o.dial.flags(f, dial.Inside)

@@ -33,7 +33,7 @@ func (s *Settings) Node(id string, log *slog.Logger) edge.Config {
 	return edge.Config{
 		Dialer: dialer,
 		ID:     id, Heartbeat: s.session.heartbeat, Timeout: s.session.timeout, MailboxOff: !bool(s.mailbox.on),
-		Register: s.session.register, MaxAge: s.mailbox.maxAge, MaxRecords: s.mailbox.maxRecords, NoAutoCreate: !s.spaces.autoCreate, WholeRoster: s.spaces.wholeRoster, DeltaThreshold: int(s.spaces.deltaThreshold), DrainRate: s.drainRate,
+		Register: s.session.register, MaxAge: s.mailbox.maxAge, MaxRecords: s.mailbox.maxRecords, NoAutoCreate: !s.spaces.autoCreate, WholeRoster: s.spaces.wholeRoster, DeltaThreshold: int(s.spaces.deltaThreshold), Moving: edge.Moving{Rate: s.drainRate, Percent: s.rebalance},
 		Depth: s.limits.depth, Limits: s.Limits(), Log: log,
 	}
 }

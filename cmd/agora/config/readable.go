@@ -48,7 +48,7 @@ func (f secretFile) exposed() error {
 	if err != nil || !info.Mode().IsRegular() { // who reads it says what is wrong
 		return nil
 	}
-	if mode := info.Mode().Perm(); mode&0o006 != 0 {
+	if mode := info.Mode().Perm(); modesTell && mode&0o006 != 0 {
 		return fmt.Errorf("%s: every user of this machine can read or change %s (mode %04o): chmod o-rw, or insist by auth.allow-readable", f.setting, f.path, mode)
 	}
 	return nil

@@ -31,6 +31,7 @@ type Settings struct {
 	Server    Server
 	Policy    string
 	drainRate int
+	rebalance int
 	Admin     Admin
 	Trace     Trace
 	Log       logSettings
@@ -51,6 +52,7 @@ func (s *Settings) flags(f *pflag.FlagSet) {
 	s.Server.flags(f)
 	f.StringVar(&s.Policy, "policy", "", "file of rules: who may do what; everybody everything if empty")
 	f.IntVar(&s.drainRate, "drain.rate", 1000, "agents told to reconnect per second when the edge ends")
+	f.IntVar(&s.rebalance, "rebalance.percent", 1, "of an edge's agents that it tells each minute to reconnect elsewhere, while it has a tenth more than the mean of all edges, and 100 at least; none if 0")
 	s.Admin.Flags(f)
 	s.Trace.flags(f)
 	s.Log.flags(f)
@@ -63,6 +65,7 @@ func (s *Settings) faults() []error {
 		[]error{
 			unless(s.admission.queued >= 4*max(s.limits.frame, s.limits.body), "limits.queued must be at least four times limits.frame and limits.body"),
 			unless(s.drainRate >= 1, "drain.rate must be at least 1"),
+			unless(s.rebalance >= 0 && s.rebalance <= 100, "rebalance.percent must be from 0 to 100"),
 		},
 		s.calls.faults(), s.usage.faults(), s.dial.faults(), s.IAT.faults(), s.AIP.faults(), s.P2P.faults(), s.Trace.faults(), s.Server.faults(), s.Log.faults(),
 	)

@@ -1,10 +1,12 @@
 package serve
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"net/http"
 	"net/http/pprof"
+	"strconv"
 	"time"
 
 	"github.com/agora-relay/agora"
@@ -45,6 +47,13 @@ func (e *edgeServer) operatorHandler() http.Handler {
 		unread, err := cluster.Purge(ctx, q.tenant, q.agent())
 		return map[string]any{"agent": q.id, "unread_records": unread}, err
 	})
+	rebalance := func(planned bool) func(context.Context, operatorQuery) (any, error) {
+		return func(ctx context.Context, q operatorQuery) (any, error) {
+			return cluster.Rebalance(ctx, q.rate, planned)
+		}
+	}
+	answer("GET /v1/rebalance", rebalance(true))
+	answer("POST /v1/rebalance", rebalance(false))
 	answer("GET /v1/p2p", func(ctx context.Context, _ operatorQuery) (any, error) {
 		if e.doors.p2p == nil {
 			return nil, agora.Errorf(agora.NotFound, "this edge has no p2p-addr")
@@ -56,7 +65,13 @@ func (e *edgeServer) operatorHandler() http.Handler {
 }
 
 // operatorQuery is what a request says.
-type operatorQuery struct{ id, tenant, to, space, from string }
+type operatorQuery struct {
+	id, tenant, to, space, from string
+	rate                        int // agents a second; operatorRate if it is not given
+}
+
+// operatorRate is how many agents a second edges tell to reconnect that are to have fewer.
+const operatorRate = 100
 
 func (q operatorQuery) agent() agora.AgentID { return agora.AgentID(q.id) }
 
@@ -67,6 +82,11 @@ func operate(w http.ResponseWriter, r *http.Request, f func(context.Context, ope
 	q := operatorQuery{id: v.Get("id"), tenant: v.Get("tenant"), to: v.Get("to"), space: v.Get("space"), from: v.Get("from")}
 	if q.tenant == "" {
 		q.tenant = agora.DefaultTenant
+	}
+	var err error
+	if q.rate, err = strconv.Atoi(cmp.Or(v.Get("rate"), strconv.Itoa(operatorRate))); err != nil {
+		refuseOperator(w, agora.Errorf(agora.InvalidRequest, "rate must be a number"))
+		return
 	}
 	for _, id := range []string{q.to, q.from} {
 		if _, err := agora.ParseStoredID(id); id != "" && err != nil {

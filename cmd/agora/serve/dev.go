@@ -11,7 +11,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -20,6 +19,7 @@ import (
 	"github.com/agora-relay/agora/cmd/agora/config"
 	"github.com/agora-relay/agora/cmd/agora/logging"
 	"github.com/agora-relay/agora/cmd/agora/terminal"
+	"github.com/agora-relay/agora/internal/endpoint"
 )
 
 // drainTime bounds how long an edge takes to end in order.
@@ -122,7 +122,7 @@ func (o *devRun) free(name, addr string, log *slog.Logger) string {
 		if err == nil {
 			l.Close()
 		}
-		if errors.Is(err, syscall.EADDRINUSE) || o.used[at] {
+		if endpoint.Taken(err) || o.used[at] {
 			continue
 		}
 		if o.used[at] = true; n > 0 {

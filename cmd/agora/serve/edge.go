@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"crypto/rand"
+	"os"
 	"strings"
 	"time"
 
@@ -86,13 +87,25 @@ func (o *edgeRun) start(ctx context.Context, e *edgeServer) error {
 		p.peers.Cluster = []byte(o.P2P.ClusterKey)
 	}
 	var err error
+	var self *pod
+	if o.PodCost {
+		if self, err = findPod(os.Getenv, podAccount, e.log); err != nil {
+			return err
+		}
+	}
 	if p.presence, err = o.Presence(e.log); err != nil {
 		return err
 	}
 	ctx, cancel := context.WithTimeout(ctx, o.StartTimeout)
 	defer cancel()
 	e.log.Info("starting: waiting for Redis and NATS", "redis", o.Redis.URL.String(), "nats", o.NATS.URLs.String(), "within", o.StartTimeout)
-	return e.start(ctx, p)
+	if err := e.start(ctx, p); err != nil {
+		return err
+	}
+	if self != nil {
+		e.endPodCost = self.follow(func() int64 { return e.node.Stats().Sessions }, podLook)
+	}
+	return nil
 }
 
 // end ends the edge in order: whoever sends agents to it learns first that it is going. It returns when drain.timeout is over, whatever

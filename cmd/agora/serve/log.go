@@ -33,7 +33,7 @@ func announce(cmd *cobra.Command, s *config.Settings, edges ...*edgeServer) erro
 	var b strings.Builder
 	b.WriteString("ready\n")
 	for _, e := range edges {
-		ws, grpc, admin := e.ports.public.url("ws")+"/ws", "", e.ports.admin.url("http")
+		ws, grpc, admin := e.ports.public.url("ws")+"/ws", "", e.ports.admin.localURL("http")
 		if e.ports.grpc != nil {
 			grpc = e.ports.grpc.url()
 		}

@@ -63,6 +63,7 @@ func registerNode(r *prometheus.Registry, e *edgeServer) {
 			send(prometheus.NewConstMetric(ended, prometheus.CounterValue, float64(count), reason))
 		}
 	}})
+	counter(r, "agora_rebalanced_total", "Agents that were handed over to other edges because this one had more of them than the mean: see rebalance.percent.", loaded(&n.Balancer().Stats().Moved))
 	gauge(r, "agora_directory_tenants", "Tenants whose directory this edge keeps, as somebody has asked here of late.", func() float64 { return float64(n.Directory().Tenants) })
 	gauge(r, "agora_directory_agents", "Agents in those directories.", func() float64 { return float64(n.Directory().Agents) })
 	gauge(r, "agora_directory_bytes", "Bytes that those directories take, counted with limits.queued.", func() float64 { return float64(n.Directory().Bytes) })

@@ -169,11 +169,21 @@ func ownAddress() string {
 }
 
 // url is where the port can be reached, by a scheme or its secure sister.
-func (p *port) url(scheme string) string {
-	if p.certs != nil {
-		scheme += "s"
+func (p *port) url(scheme string) string { return p.scheme(scheme) + "://" + p.addr() }
+
+// localURL is where the port is reached from this machine: what operators ask is answered there without a token, and nowhere else.
+func (p *port) localURL(scheme string) string {
+	if at, ok := p.listener.Addr().(*net.TCPAddr); ok && at.IP.IsUnspecified() {
+		return p.scheme(scheme) + "://" + net.JoinHostPort("127.0.0.1", strconv.Itoa(at.Port))
 	}
-	return scheme + "://" + p.addr()
+	return p.url(scheme)
+}
+
+func (p *port) scheme(name string) string {
+	if p.certs != nil {
+		return name + "s"
+	}
+	return name
 }
 
 // answer has the present handler answer, but for what could mean one thing

@@ -25,22 +25,23 @@ import (
 
 // edgeServer is one edge: its ports, what it is connected to, its node and its doors.
 type edgeServer struct {
-	name      string
-	log       *slog.Logger
-	fail      func(error) // what ends the edge while it runs
-	ports     ports
-	backends  backends
-	proxies   edge.Proxies // whose word is taken about where agents connect from
-	policy    policy.Policy
-	node      *edge.Node
-	approvals *approval.Approvals // nil before there are any
-	tools     *tools.Guard
-	doors     doors
-	unguard   func()      // ends looking after open tasks; nil before it does
-	endReload func()      // ends following files; nil before it does
-	endTrim   func()      // ends giving memory back; nil before it does
-	leaving   atomic.Bool // no new agents should come
-	dead      atomic.Bool // it was killed
+	name       string
+	log        *slog.Logger
+	fail       func(error) // what ends the edge while it runs
+	ports      ports
+	backends   backends
+	proxies    edge.Proxies // whose word is taken about where agents connect from
+	policy     policy.Policy
+	node       *edge.Node
+	approvals  *approval.Approvals // nil before there are any
+	tools      *tools.Guard
+	doors      doors
+	unguard    func()      // ends looking after open tasks; nil before it does
+	endReload  func()      // ends following files; nil before it does
+	endTrim    func()      // ends giving memory back; nil before it does
+	endPodCost func()      // ends telling Kubernetes how many sessions there are; nil where nobody does
+	leaving    atomic.Bool // no new agents should come
+	dead       atomic.Bool // it was killed
 }
 
 // plan is what an edge is made of.
@@ -159,6 +160,9 @@ func (e *edgeServer) close() {
 func (e *edgeServer) end() {
 	if e.endReload != nil {
 		e.endReload()
+	}
+	if e.endPodCost != nil {
+		e.endPodCost()
 	}
 	if e.endTrim != nil {
 		e.endTrim()

@@ -2,6 +2,7 @@ package version
 
 import (
 	"os"
+	"strings"
 	"testing"
 
 	"go.yaml.in/yaml/v3"
@@ -24,5 +25,17 @@ func TestABuildThatWasToldNothingSaysWhatItIsOnItsWayTo(t *testing.T) {
 	}
 	if chart.AppVersion != coming {
 		t.Errorf("the chart is of %s, the program on its way to %s", chart.AppVersion, coming)
+	}
+}
+
+func TestTheFirstPageNamesTheReleaseThatComes(t *testing.T) {
+	page, err := os.ReadFile("../../../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"agora-v" + coming + "-linux-amd64.tar.gz", "ghcr.io/agora-relay/agora:" + coming} {
+		if !strings.Contains(string(page), name) {
+			t.Errorf("README.md does not name %s", name)
+		}
 	}
 }

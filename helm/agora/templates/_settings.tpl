@@ -1,6 +1,6 @@
 {{/* The settings that the chart decides by values of its own. */}}
 {{- define "agora.ownSettings" -}}
-id addr grpc-addr p2p-addr admin-addr start.timeout drain.delay drain.timeout auth nats.url redis.url
+id addr grpc-addr p2p-addr admin-addr start.timeout drain.delay drain.timeout auth nats.url redis.url kubernetes.pod-deletion-cost
 {{- end }}
 
 {{/* The settings that are secrets. */}}
@@ -26,7 +26,7 @@ AGORA_{{ . | upper | replace "." "_" | replace "-" "_" }}
 {{- define "agora.config" -}}
 {{- $name := include "agora.fullname" . }}
 {{- range include "agora.ownSettings" . | splitList " " }}
-{{- if include "agora.configHas" (dict "config" $.Values.config "setting" .) }}{{ fail (printf "config: %s is the chart's to say: see auth, service, nats, redis, start and drain" .) }}{{ end }}
+{{- if include "agora.configHas" (dict "config" $.Values.config "setting" .) }}{{ fail (printf "config: %s is the chart's to say: see auth, service, nats, redis, start, drain and podDeletionCost" .) }}{{ end }}
 {{- end }}
 {{- range include "agora.secretSettings" . | splitList " " }}
 {{- if include "agora.configHas" (dict "config" $.Values.config "setting" .) }}{{ fail (printf "config: %s is a secret, and who may read pods could read it: see secretSettings" .) }}{{ end }}
@@ -53,6 +53,7 @@ AGORA_{{ . | upper | replace "." "_" | replace "-" "_" }}
 {{- else }}{{ $_ := set $c "nats.url" .Values.nats.url }}{{ end }}
 {{- if .Values.redis.bundled }}{{ $_ := set $c "redis.url" (printf "redis://%s-redis:6379" $name) }}{{ $_ := set $c "redis.user" "edge" }}
 {{- else }}{{ $_ := set $c "redis.url" (required "redis.url must be given, or redis.bundled for a trial" .Values.redis.url) }}{{ end }}
+{{- if .Values.podDeletionCost.enabled }}{{ $_ := set $c "kubernetes.pod-deletion-cost" true }}{{ end }}
 {{- if .Values.policy }}
 {{- if include "agora.configHas" (dict "config" .Values.config "setting" "policy") }}{{ fail "policy: only one of the value and of config" }}{{ end }}
 {{- $_ := set $c "policy" "/etc/agora/config/policy.yaml" }}
