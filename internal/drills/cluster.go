@@ -28,7 +28,8 @@ const patience = 5 * time.Minute
 
 // install makes the namespace and the release in it, with an image of this tag, and has the chart test it.
 func (c *cluster) install(ctx context.Context, tag string) error {
-	namespace := fmt.Sprintf(`{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": %q, "labels": {"pod-security.kubernetes.io/enforce": "restricted"}}}`, c.namespace)
+	namespace := fmt.Sprintf(`{"apiVersion": "v1", "kind": "Namespace",
+		"metadata": {"name": %q, "labels": {"pod-security.kubernetes.io/enforce": "restricted"}}}`, c.namespace)
 	if _, err := c.command(ctx, namespace, "kubectl", "apply", "-f", "-"); err != nil {
 		return err
 	}
@@ -150,7 +151,10 @@ func (c *cluster) pods(ctx context.Context, component string) (all []pod, err er
 		return nil, err
 	}
 	for _, i := range list.Items {
-		p := pod{name: i.Metadata.Name, component: i.Metadata.Labels["app.kubernetes.io/component"], node: i.Spec.NodeName, ip: i.Status.PodIP, leaving: i.Metadata.DeletionTimestamp != ""}
+		p := pod{
+			name: i.Metadata.Name, component: i.Metadata.Labels["app.kubernetes.io/component"],
+			node: i.Spec.NodeName, ip: i.Status.PodIP, leaving: i.Metadata.DeletionTimestamp != "",
+		}
 		for _, c := range i.Status.Conditions {
 			p.ready = p.ready || c.Type == "Ready" && c.Status == "True"
 		}

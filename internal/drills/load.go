@@ -33,7 +33,9 @@ func startLoad(ctx context.Context, url string, rate float64, log *slog.Logger) 
 	}
 	l := &load{run: run, network: faultnet.New()}
 	for i := range crashes {
-		c, err := client.Dial(ctx, client.Config{URLs: []string{url}, Agent: fmt.Sprintf("%s-doomed%d", run.Name(), i), Dial: l.network.DialContext, Log: log})
+		c, err := client.Dial(ctx, client.Config{
+			URLs: []string{url}, Agent: fmt.Sprintf("%s-doomed%d", run.Name(), i), Dial: l.network.DialContext, Log: log,
+		})
 		if err == nil {
 			l.doomed = append(l.doomed, c)
 			_, err = c.Join(ctx, run.Name()+"-doomed")

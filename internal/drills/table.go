@@ -47,9 +47,10 @@ func (r result) String() string {
 	if err := r.failure(); err != nil {
 		verdict = err.Error()
 	}
-	return fmt.Sprintf("%s: %.0f s; stored %d, delivered %d, lost %d, doubled %d, out of order %d, refused %d, unknown %d, gaps %d, errors %v; away %.1f s; ghosts %d, missing %d, lists right after %.1f s: %s",
-		r.name, r.took.Seconds(), t.Stored, t.Delivered, t.Lost, t.Duplicated, t.Reordered, t.Refused, t.Unknown, r.report.Gaps, r.report.Errors, r.report.Away,
-		len(r.lists.ghosts), len(r.lists.missing), r.lists.after.Seconds(), verdict)
+	return fmt.Sprintf("%s: %.0f s; stored %d, delivered %d, lost %d, doubled %d, out of order %d, refused %d, unknown %d, gaps %d, "+
+		"errors %v; away %.1f s; ghosts %d, missing %d, lists right after %.1f s: %s",
+		r.name, r.took.Seconds(), t.Stored, t.Delivered, t.Lost, t.Duplicated, t.Reordered, t.Refused, t.Unknown, r.report.Gaps,
+		r.report.Errors, r.report.Away, len(r.lists.ghosts), len(r.lists.missing), r.lists.after.Seconds(), verdict)
 }
 
 // table is the results of all drills, in their order.
@@ -58,14 +59,16 @@ type table []result
 // print prints the table as Markdown.
 func (t table) print(w io.Writer) error {
 	var b strings.Builder
-	b.WriteString("| drill | took | stored | lost | twice | out of order | calls that failed | away at most | ghosts | lists right after |\n|---|---|---|---|---|---|---|---|---|---|\n")
+	b.WriteString("| drill | took | stored | lost | twice | out of order | calls that failed | away at most | ghosts | lists right after |\n")
+	b.WriteString("|---|---|---|---|---|---|---|---|---|---|\n")
 	for _, r := range t {
 		n, failed := r.report.Total, uint64(0)
 		for _, times := range r.report.Errors {
 			failed += times
 		}
 		fmt.Fprintf(&b, "| %s | %.0f s | %d | %d | %d | %d | %d | %.1f s | %d | %.0f s |\n",
-			r.name, r.took.Seconds(), n.Stored, n.Lost, n.Duplicated, n.Reordered, failed, r.report.Away, len(r.lists.ghosts)+len(r.lists.missing), r.lists.after.Seconds())
+			r.name, r.took.Seconds(), n.Stored, n.Lost, n.Duplicated, n.Reordered, failed,
+			r.report.Away, len(r.lists.ghosts)+len(r.lists.missing), r.lists.after.Seconds())
 	}
 	_, err := io.WriteString(w, b.String())
 	return err
