@@ -3,7 +3,7 @@ GO ?= go
 FUZZTIME ?= 10s
 TESTTIME ?= 20m
 
-.PHONY: check lint test test-histories test-bench test-chart race simulate interop chaos bench side fuzz up down reproducible release test-release build image
+.PHONY: check lint test test-histories test-bench test-chart race simulate interop chaos bench side fuzz up down reproducible release test-release build image kubernetes kubernetes-down
 
 build:
 	$(GO) build -o bin/agora ./cmd/agora
@@ -120,6 +120,14 @@ up:
 
 down:
 	$(COMPOSE) --profile observe down
+
+# A real Kubernetes of three nodes on this machine, as root: the chart in a restricted namespace, and drills under numbered load (internal/drills).
+# KEEP=1 leaves it up, make kubernetes-down ends it. Builds Kubernetes the first time: twenty minutes.
+kubernetes:
+	scripts/kubernetes/run.sh
+
+kubernetes-down:
+	scripts/kubernetes/down.sh
 
 # Two builds of the image's program are the same, byte by byte.
 reproducible:

@@ -109,6 +109,7 @@ var layers = map[string][]string{
 	"internal/pump":        {},
 	"internal/reload":      {},
 	"internal/overload":    {"internal/agoratest", "internal/loadgen"},
+	"internal/drills":      {"client", "internal/faultnet", "internal/loadgen/soak", "internal/pause"},
 
 	"internal/loadgen/verify": {},
 	"internal/loadgen/soak":   {".", "client", "internal/faultnet", "internal/loadgen/verify", "internal/pause"},

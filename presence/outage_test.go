@@ -214,3 +214,24 @@ func TestWhoLacksARightIsToldSo(t *testing.T) {
 		}
 	}
 }
+
+// TestARefusedConnectionSaysNothingOfClaims has Redis refuse the edge's password once it connects again, as after a change of the password that the edge does not know.
+func TestARefusedConnectionSaysNothingOfClaims(t *testing.T) {
+	t.Parallel()
+	addr := servers.RedisGuarded(t, nil, "--user", "edge", "on", ">first", "~*", "&*", "+@all")
+	srv := &server{t: t, url: "redis://edge:first@" + addr}
+	s := srv.store(presence.Config{})
+	c, other := claimIn(t, s, "a", "active"), claimIn(t, s, "b", "active")
+	operator := redis.NewClient(&redis.Options{Addr: addr})
+	defer operator.Close()
+	ok(t, operator.Do(t.Context(), "acl", "setuser", "edge", "resetpass", ">second").Err())
+	ok(t, operator.Do(t.Context(), "client", "kill", "user", "edge").Err())
+	h := claimant("a", "e1").Holder
+	found, err := s.Sessions.Reassert(t.Context(), h, []presence.Held{heldBy(c), heldBy(other)})
+	if !unavailable(err) || len(found.Deposed) > 0 {
+		t.Errorf("Reassert = %+v, %v; want UNAVAILABLE, and nobody deposed", found, err)
+	}
+	if missing, err := s.Sessions.Missing(t.Context(), h, slices.Values([]presence.Claim{c, other})); !unavailable(err) {
+		t.Errorf("Missing = %v, %v; want UNAVAILABLE", missing, err)
+	}
+}

@@ -1,6 +1,7 @@
 package presence
 
 import (
+	"cmp"
 	"context"
 	"embed"
 	"errors"
@@ -214,14 +215,23 @@ func (b *backend) pipeline(ctx context.Context, calls []call) ([]reply, error) {
 	return replies, nil
 }
 
-// exec sends n commands in one pipeline; each has its own error then.
+// errUnanswered is the error of a command that was never sent, though nothing else failed.
+var errUnanswered = errors.New("no answer")
+
+// exec sends n commands in one pipeline; each has its own error then. Where Redis refuses the connection itself (by a wrong password, or as it still
+// loads its data), go-redis tells that to Exec alone, and leaves the commands without error: their empty answers would say that everything is gone.
 func (b *backend) exec(ctx context.Context, n int, add func(redis.Pipeliner, int) *redis.Cmd) []*redis.Cmd {
 	p := b.rdb.Pipeline()
 	cmds := make([]*redis.Cmd, n)
 	for i := range n {
 		cmds[i] = add(p, i)
 	}
-	_, _ = p.Exec(ctx) // every command holds its own error
+	_, err := p.Exec(ctx)
+	for _, cmd := range cmds {
+		if cmd.Err() == nil && cmd.Val() == nil { // a script that answers nothing has the error redis.Nil
+			cmd.SetErr(cmp.Or(err, errUnanswered))
+		}
+	}
 	return cmds
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"time"
 
 	"github.com/agora-relay/agora/client"
 	"github.com/agora-relay/agora/internal/loadgen/verify"
@@ -74,6 +75,23 @@ func (r *Run) lines() (all []*verify.Line) {
 	return all
 }
 
+// Agents returns the ids of all agents of the run.
+func (r *Run) Agents() (ids []string) {
+	for _, a := range r.agents() {
+		ids = append(ids, a.id)
+	}
+	return ids
+}
+
+// Spaces returns how many members each space of the run has.
+func (r *Run) Spaces() map[string]int {
+	members := map[string]int{}
+	for _, room := range r.rooms {
+		members[room.name] = len(room.members)
+	}
+	return members
+}
+
 // connect connects all agents and joins the spaces.
 func (r *Run) connect(ctx context.Context) error {
 	return each(r.agents(), func(a *agent) error {
@@ -95,6 +113,7 @@ func (r *Run) config(a *agent) client.Config {
 	return client.Config{
 		URLs: r.cfg.Edges, Agent: a.id, Token: r.cfg.Token, TokenSource: r.cfg.TokenSource, TLS: r.cfg.TLS, Card: client.Card{Type: "soak"},
 		Dial: r.net.DialContext, Patience: r.cfg.Patience, Backoff: r.cfg.Backoff, Log: r.cfg.Log,
+		OnStatus: func(s client.Status) { r.away.status(a.id, s, time.Now()) },
 		OnGap: func(g client.Gap) {
 			r.gaps.Add(1)
 			if seat := a.seats[g.Space]; seat != nil {

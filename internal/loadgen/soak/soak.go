@@ -69,6 +69,7 @@ type Run struct {
 	tally *tally
 	net   *faultnet.Link
 	gaps  atomic.Uint64 // told
+	away  away
 
 	senders   []*sender
 	receivers []*receiver
@@ -92,7 +93,7 @@ func Start(ctx context.Context, cfg Config) (*Run, error) {
 	if err := cfg.Check(); err != nil {
 		return nil, err
 	}
-	r := &Run{cfg: cfg.withDefaults(), tally: newTally(), net: faultnet.New()}
+	r := &Run{cfg: cfg.withDefaults(), tally: newTally(), net: faultnet.New(), away: away{since: map[string]time.Time{}}}
 	r.name = "soak-" + strings.ToLower(rand.Text()[:8])
 	r.ctx, r.end = context.WithCancel(context.Background())
 	r.calls, r.give = context.WithCancel(r.ctx)
