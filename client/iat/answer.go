@@ -68,7 +68,7 @@ func (a *answer) connect() error {
 		if err == nil {
 			a.since, a.seen = time.Now(), 0
 			if media, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type")); media == "text/event-stream" {
-				a.events = newEvents(resp.Body, silences*a.c.cfg.KeepAlive, end)
+				a.events = newEvents(resp.Body, a.c.silence(), end)
 			} else {
 				a.whole = resp.Body
 			}
@@ -80,8 +80,11 @@ func (a *answer) connect() error {
 	}
 }
 
-// silences is how many intervals between two signs of life may pass before a connection is taken for dead.
-const silences = 3
+// silence is how long a connection may be silent before it is taken for dead: two intervals between signs of life, less than a session lasts whose edge
+// is gone, and three where they are short.
+func (c *Client) silence() time.Duration {
+	return max(2*c.cfg.KeepAlive, min(3*c.cfg.KeepAlive, 15*time.Second))
+}
 
 // again blocks until the request is to be made again, and returns err where it is not.
 func (a *answer) again(err error) error {

@@ -143,7 +143,7 @@ func (c *Client) watchOnce(ctx context.Context, path string, t *trier, yield fun
 	if err != nil {
 		return err
 	}
-	s := newEvents(resp.Body, silences*c.cfg.KeepAlive, end)
+	s := newEvents(resp.Body, c.silence(), end)
 	defer s.close()
 	begun := time.Now()
 	for {

@@ -31,7 +31,7 @@ type Config struct {
 
 	Patience    time.Duration // how long what an edge refuses for the moment, or what broke, is tried again before it fails; 30s
 	Backoff     Backoff       // between attempts, once every edge had one
-	KeepAlive   time.Duration // of the edges, iat.keep-alive: three times that in silence is a dead connection; 15s
+	KeepAlive   time.Duration // of the edges, iat.keep-alive: an edge that is silent for twice that is gone; 15s
 	Handlers    int           // that run at a time; 64
 	MaxBuffered int           // bytes received that wait for a handler, beyond which reading stops; 4 MiB
 

@@ -111,7 +111,7 @@ func (d *downlink) connect(ctx context.Context) (*events, error) {
 	if seq, err := strconv.ParseUint(resp.Header.Get("Agora-Last-Seq"), 10, 64); err == nil {
 		d.marks.begin(seq)
 	}
-	return newEvents(resp.Body, silences*d.c.cfg.KeepAlive, end), nil
+	return newEvents(resp.Body, d.c.silence(), end), nil
 }
 
 // once takes what comes by one connection.
