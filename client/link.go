@@ -84,7 +84,7 @@ func (l *link) pong(data string) error {
 
 // patience is how long the edge may be silent. It answers our pings, of which
 // there are three in a heartbeat, but not while it reads no faster than a rate allows. Where the edge's machine is gone, its sessions are over after
-// a lease and the grace (10 s and 30 s): the client is to be elsewhere by then. Where heartbeats are short, one and a half of them pass.
+// a lease and the grace (10 s and 30 s): the client should be elsewhere by then. Where heartbeats are short, one and a half of them pass.
 func (l *link) patience() time.Duration { return max(l.heartbeat, min(l.heartbeat*3/2, shortSilence)) }
 
 // shortSilence is up to how long one and a half short heartbeats may last.
