@@ -87,7 +87,7 @@ func (l *link) pong(data string) error {
 // a lease and the grace (10 s and 30 s): the client should be elsewhere by then. Where heartbeats are short, one and a half of them pass.
 func (l *link) patience() time.Duration { return max(l.heartbeat, min(l.heartbeat*3/2, shortSilence)) }
 
-// shortSilence is up to how long one and a half short heartbeats may last.
+// shortSilence bounds one and a half heartbeats. Of a longer heartbeat one has to do.
 const shortSilence = 15 * time.Second
 
 // leave ends the connection and the session.

@@ -28,8 +28,12 @@ func (b *beats) sent(word string) {
 	b.words = append(b.words, word)
 }
 
-// answered notes which renewal the server had before one that it has answered.
-func (b *beats) answered(before, word string) {
+// answered notes what the server has answered to a renewal: which one it had before, where the lease is this edge's.
+func (b *beats) answered(r reply, word string) {
+	if r.at(0).int() != 1 { // there was no lease, or another's: that is told otherwise
+		return
+	}
+	before := r.at(1).str()
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	at := slices.Index(b.words, word)

@@ -48,9 +48,7 @@ func (s Leases) renewed(ctx context.Context, h Holder, calls []call) (held bool,
 	if err != nil {
 		return false, err
 	}
-	if r[1].at(0).yes() {
-		s.beats.answered(r[1].at(1).str(), calls[1].args[2].(string))
-	}
+	s.beats.answered(r[1], calls[1].args[2].(string))
 	if r[1].at(0).int() == 2 {
 		return false, &TakenError{By: Holder{Edge: h.Edge, Incarnation: r[1].at(1).str()}}
 	}

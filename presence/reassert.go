@@ -48,9 +48,8 @@ func (s Sessions) Reassert(ctx context.Context, h Holder, cs []Held) (found Reas
 	if err != nil {
 		return found, err
 	}
-	if found.Unleased = replies[1].at(0).int() == 0; !found.Unleased {
-		s.beats.answered(replies[1].at(1).str(), word)
-	}
+	found.Unleased = replies[1].at(0).int() == 0
+	s.beats.answered(replies[1], word)
 	var again []call
 	var dialled []Held // whose addresses are what again begins with
 	for i, x := range cs {

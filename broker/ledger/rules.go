@@ -25,8 +25,7 @@ func (l *Ledger) Take(m *agora.Message, index int, epoch uint64, now time.Time) 
 	}
 	proven := l.exact // the ledger would know m if it had been stored before
 	if m.N == 0 {
-		s := l.streams[m.Stream]
-		proven = m.Indexed && s.read && s.counted && !s.torn && !s.echo // an abort alone does not tell how far the stream had come
+		proven = l.streams[m.Stream].knows(m)
 	}
 	if now.Before(l.unsure) && !proven || l.suspects(m) || m.Part == agora.Abort && l.streams[m.Stream].hearsay {
 		m.Again = true
@@ -176,6 +175,11 @@ func (l *Ledger) next(m *agora.Message, s stream) Verdict {
 func (l *Ledger) suspects(m *agora.Message) bool {
 	_, may := l.doubted[m.N]
 	return may && m.N > l.lastN
+}
+
+// knows reports whether the stream would know a part without a number if it had been stored before. An abort alone does not tell how far a stream had come.
+func (s stream) knows(m *agora.Message) bool {
+	return m.Indexed && s.read && s.counted && !s.torn && !s.echo
 }
 
 // giveUp ends a stream of which nothing is left where retention has cut the log. It may have ended, or be open to its receiver still, and
