@@ -39,14 +39,13 @@ func TestWhatAReceiverCanNotTakeIsAGapToItAndAnErrorToItsSender(t *testing.T) {
 	a, b := bounded(t, most)
 	large := strings.Repeat("x", most)
 	a.Send(fmt.Sprintf(`{"type":"send","id":"one","to":"b","receipts":["delivered","acked"],"payload":"%s"}`, large))
-	a.Expect(`{"type":"receipt","request_id":"one","status":"stored"}`)
-	a.Expect(`{"type":"error","code":"MESSAGE_TOO_LARGE","request_id":"one","to":"b","seq":"<any>"}`)
+	a.ExpectAll(`{"type":"receipt","request_id":"one","status":"stored"}`, `{"type":"error","code":"MESSAGE_TOO_LARGE","request_id":"one","to":"b","seq":"<any>"}`)
 	gap := b.Take("a gap")
 	if d := gap.Match(`{"type":"gap","from_seq":"<any>","to_seq":"<any>"}`); d != "" || gap.Raw("from_seq") != gap.Raw("to_seq") {
 		t.Fatalf("the receiver gets %s: %s", gap, d)
 	}
 	a.Send(`{"type":"send","id":"two","to":"b","receipts":["delivered"],"payload":"small"}`)
-	a.Await(`{"type":"receipt","request_id":"two","status":"delivered"}`)
+	a.ExpectAll(`{"type":"receipt","request_id":"two","status":"stored"}`, `{"type":"receipt","request_id":"two","status":"delivered"}`)
 	f := b.Take("the next one")
 	if f.Raw("payload") != `"small"` {
 		t.Errorf("behind the gap comes %s", f)
@@ -85,8 +84,7 @@ func TestARequestThatIsTooLargeForItsReceiverFailsAtOnce(t *testing.T) {
 	a, b := bounded(t, most)
 	large := strings.Repeat("x", most)
 	a.Send(fmt.Sprintf(`{"type":"send","id":"q","to":"b","deadline_ms":3000,"payload":{"request_id":"r","text":"%s"}}`, large))
-	a.Expect(`{"type":"receipt","request_id":"q","status":"stored"}`)
-	a.Expect(`{"type":"error","code":"MESSAGE_TOO_LARGE","request_id":"q","to":"b"}`)
+	a.ExpectAll(`{"type":"receipt","request_id":"q","status":"stored"}`, `{"type":"error","code":"MESSAGE_TOO_LARGE","request_id":"q","to":"b"}`)
 	b.Expect(`{"type":"gap"}`)
 	a.Send(fmt.Sprintf(`{"type":"handoff","id":"h","to":"b","method":"POST","path":"/x","input_data":"%s"}`, large))
 	a.Expect(`{"type":"handoff.result","id":"h","code":413}`)
@@ -95,8 +93,7 @@ func TestARequestThatIsTooLargeForItsReceiverFailsAtOnce(t *testing.T) {
 	b.Expect(`{"type":"receipt","request_id":"q"}`)
 	a.Expect(`{"type":"message","payload":{"request_id":"r"}}`)
 	a.Send(fmt.Sprintf(`{"type":"reply","id":"p","to":"b","payload":{"request_id":"r","text":"%s"}}`, large))
-	a.Expect(`{"type":"receipt","request_id":"p","status":"stored"}`)
-	a.Expect(`{"type":"error","code":"MESSAGE_TOO_LARGE","request_id":"p","to":"b"}`)
+	a.ExpectAll(`{"type":"receipt","request_id":"p","status":"stored"}`, `{"type":"error","code":"MESSAGE_TOO_LARGE","request_id":"p","to":"b"}`)
 	got := takes(t, b, most, `{"type":"gap"}`)
 	if len(got) == 1 {
 		got = append(got, b.Take("why there is no answer"))
