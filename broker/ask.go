@@ -62,25 +62,39 @@ func (b *Broker) Answer(name string, f func(ctx context.Context, body []byte) []
 	return func() { b.answers.end(a) }, nil
 }
 
-// take begins to work on a question. While there is no room it holds up the next ones.
+// noResponders is the status by which NATS itself says that nobody answers.
+const noResponders = "503"
+
+// take works on a question. While there is no room it holds up the next ones. A question that crossed the end of answering is told that nobody answers.
 func (a *answerer) take(b *Broker, m *nats.Msg, f func(context.Context, []byte) []byte) {
+	if !a.begin() {
+		_ = m.RespondMsg(&nats.Msg{Header: nats.Header{"Status": {noResponders}}}) // fails on a closed connection
+		return
+	}
+	go func() {
+		defer a.wg.Done()
+		defer func() { <-a.room }()
+		if err := m.Respond(f(a.ctx, m.Data)); err != nil && a.ctx.Err() == nil {
+			b.cfg.Log.Warn("answering", "err", err)
+		}
+	}()
+}
+
+// begin waits for room for one more question, and reports whether it may be worked on: not once answering has ended.
+func (a *answerer) begin() bool {
 	select {
 	case a.room <- struct{}{}:
 	case <-a.ctx.Done():
-		return
+		return false
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.over {
 		<-a.room
-		return
+		return false
 	}
-	a.wg.Go(func() {
-		defer func() { <-a.room }()
-		if err := m.Respond(f(a.ctx, m.Data)); err != nil && a.ctx.Err() == nil {
-			b.cfg.Log.Warn("answering", "err", err)
-		}
-	})
+	a.wg.Add(1)
+	return true
 }
 
 func (as *answerers) add(a *answerer) {
@@ -97,11 +111,11 @@ func (as *answerers) end(a *answerer) {
 	as.mu.Lock()
 	delete(as.m, a)
 	as.mu.Unlock()
-	_ = a.sub.Unsubscribe() // fails on a closed connection, which has none
-	a.stop()
 	a.mu.Lock()
 	a.over = true
 	a.mu.Unlock()
+	_ = a.sub.Drain() // fails on a closed connection, which has none
+	a.stop()
 	a.wg.Wait()
 }
 

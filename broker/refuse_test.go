@@ -2,6 +2,7 @@ package broker
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -316,12 +317,36 @@ func TestQuestionsAreAnsweredByName(t *testing.T) {
 	}
 	stop()
 	stop()
-	await.True(t, "nobody answers", func() bool {
-		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
-		defer cancel()
-		_, err := b.Ask(ctx, "edge 1", nil)
-		return err == ErrNoEdge
-	})
+	if _, err := b.Ask(await.Context(t), "edge 1", nil); !errors.Is(err, ErrNoEdge) {
+		t.Errorf("Ask = %v once nobody answers", err)
+	}
+}
+
+func TestAQuestionThatCrossesTheEndOfAnsweringIsToldThatNobodyAnswers(t *testing.T) {
+	t.Parallel()
+	s := testServer(t, 1)
+	a, b := testBroker(t, s, nil), testBroker(t, s, nil)
+	for range 100 {
+		stop, err := a.Answer("edge 1", func(context.Context, []byte) []byte { return []byte("yes") })
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := a.nc.Flush(); err != nil {
+			t.Fatal(err)
+		}
+		ended := make(chan struct{})
+		go func() {
+			defer close(ended)
+			stop()
+		}()
+		for err == nil {
+			_, err = b.Ask(await.Context(t), "edge 1", nil)
+		}
+		if !errors.Is(err, ErrNoEdge) {
+			t.Fatal(err)
+		}
+		<-ended
+	}
 }
 
 func TestStreamsOfWhatIsInHandAreKnown(t *testing.T) {

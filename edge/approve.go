@@ -3,9 +3,11 @@ package edge
 import (
 	"context"
 	"errors"
+	"time"
 
 	"github.com/agora-relay/agora"
 	"github.com/agora-relay/agora/edge/approval"
+	"github.com/agora-relay/agora/internal/pause"
 )
 
 // RequireApproval asks for approval of what m says, in the name of an agent, once under m.ID: it is stored first, and then told to m.To.Agent by mail, unless
@@ -59,4 +61,23 @@ func (a *Actor) AwaitApproval(ctx context.Context, as agora.AgentID, m agora.Mes
 		return q, err
 	}
 	return n.cfg.Approvals.Await(ctx, tenant, as, q.ID)
+}
+
+// decisionTime bounds how long a decision takes, from the question whether an asker waits for it until every edge knows it.
+const decisionTime = 10 * time.Second
+
+// LeaveApproval mails a decision that the asker did not wait for although the edge that decided believed so. A door calls it when the asker's connection has
+// ended while AwaitApproval ran, or before the door had answered. It does not block: it mails what is decided in the next 10 seconds, once.
+func (a *Actor) LeaveApproval(as agora.AgentID, id string) {
+	n, tenant := a.node, a.Principal().Tenant
+	n.background(func() {
+		ctx, cancel := context.WithTimeout(n.ctx, decisionTime)
+		defer cancel()
+		q, err := n.cfg.Approvals.Await(ctx, tenant, as, id)
+		if err != nil || q.Mail { // what has the mark is mailed by the edge that decided
+			return
+		}
+		for n.approvals.DeliverDecision(ctx, &q) != nil && pause.For(ctx, time.Second) {
+		}
+	})
 }

@@ -22,6 +22,11 @@ import (
 // requireApproval asks for approval and answers once that is decided: with the payload of who has decided.
 func (d *Door) requireApproval(x *web.Exchange, e *iat.Envelope, s *saying) error {
 	x.Last()
+	defer func() {
+		if x.Context().Err() != nil {
+			x.Actor.LeaveApproval(s.as, e.ID)
+		}
+	}()
 	var q approval.Approval
 	err := x.UntilDrained(errDrains, func(ctx context.Context) (err error) {
 		wait, cancel := context.WithTimeout(ctx, d.cfg.MaxWait)

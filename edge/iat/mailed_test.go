@@ -2,12 +2,15 @@ package iat_test
 
 import (
 	"context"
-	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"testing"
 	"time"
 
+	"github.com/agora-relay/agora"
+	"github.com/agora-relay/agora/broker"
+	"github.com/agora-relay/agora/edge/approval"
 	"github.com/agora-relay/agora/internal/await"
 )
 
@@ -39,33 +42,11 @@ func TestWhoHasGoneFindsADecisionInItsMailOnce(t *testing.T) {
 	s.downlink(t, 2, "al").close()
 	s.each(t, func(t *testing.T, c *http.Client) {
 		id := fmt.Sprint("gone-", c.Transport.(*http.Transport).Protocols.HTTP1())
-		ctx, cancel := context.WithCancel(await.Context(t))
-		got := make(chan answer, 1)
-		go func() { got <- s.asks(ctx, post(0, wants(id, "agora")).over(c)) }()
-		s.isPending(t, id, "")
-		cancel()
-		<-got
+		s.leaves(t, id, c)
 		s.ask(t, call{edge: 1, path: "/a2a/approvals/" + id + "?as=ops", body: `{"approved":true}`}).is(t, 200, `{"state":"approved"}`)
 		s.ask(t, post(2, wants(id, "agora")).over(c)).is(t, 200, decision(id, true, "ops", ""))
 	})
-	d := s.downlink(t, 1, "al", "last_seq", "0")
-	found := map[string]bool{} // in any order: each is mailed at a time of its own
-	for range 2 {
-		var e struct {
-			Header struct {
-				Of string `json:"parent_id"`
-			}
-		}
-		if err := json.Unmarshal([]byte(d.expect(decision("<any>", true, "ops", "")).data), &e); err != nil {
-			t.Fatal(err)
-		}
-		found[e.Header.Of] = true
-	}
-	if !found["gone-true"] || !found["gone-false"] {
-		t.Errorf("decisions on %v are in the mail", found)
-	}
-	s.tells(t, "al", 1, 1)
-	d.hears("al", 1, 1, false)
+	s.hasMailed(t, "gone-true", "gone-false")
 }
 
 func TestAReplyThatNamesNothingDecidesTheOnlyApprovalThatIsPending(t *testing.T) {
@@ -78,4 +59,55 @@ func TestAReplyThatNamesNothingDecidesTheOnlyApprovalThatIsPending(t *testing.T)
 	wes.Send(`{"type":"reply","to":"al","payload":{"approved":true}}`)
 	al.Expect(`{"payload":{"approved":true}}`)
 	s.ask(t, call{path: "/a2a/approvals/1"}).is(t, 200, `{"state":"approved","by":"wes"}`)
+}
+
+func TestADecisionIsMailedThoughTheEdgeThatDecidedBelievedThatItsAskerWaits(t *testing.T) {
+	t.Parallel()
+	s := patient(t)
+	s.downlink(t, 2, "al").close()
+	s.each(t, func(t *testing.T, c *http.Client) {
+		id := fmt.Sprint("left-", c.Transport.(*http.Transport).Protocols.HTTP1())
+		s.leaves(t, id, c)
+		waits, err := s.Broker(1).Answer(waiter(id), func(context.Context, []byte) []byte { return nil })
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer waits()
+		s.ask(t, call{edge: 1, path: "/a2a/approvals/" + id + "?as=ops", body: `{"approved":true}`}).is(t, 200, `{"state":"approved"}`)
+	})
+	s.hasMailed(t, "left-true", "left-false")
+}
+
+// waiter is the name under which an edge says that al waits there for the decision of an approval.
+func waiter(id string) string { return "approval." + approval.Box(agora.DefaultTenant, "al", id) }
+
+// leaves has al ask for an approval by HTTP, and its connection end, which its edge has noticed at the end.
+func (s *site) leaves(t *testing.T, id string, c *http.Client) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(await.Context(t))
+	got := make(chan answer, 1)
+	go func() { got <- s.asks(ctx, post(0, wants(id, "agora")).over(c)) }()
+	s.isPending(t, id, "")
+	cancel()
+	<-got
+	await.True(t, "al's edge has noticed that al has gone", func() bool {
+		_, err := s.Broker(1).Ask(await.Context(t), waiter(id), nil)
+		return errors.Is(err, broker.ErrNoEdge)
+	})
+}
+
+// hasMailed has al find decisions in its mail: each once, in any order.
+func (s *site) hasMailed(t *testing.T, ids ...string) {
+	t.Helper()
+	d, found := s.downlink(t, 1, "al", "last_seq", "0"), map[string]bool{}
+	for range ids {
+		found[fieldOf(d.expect(decision("<any>", true, "ops", "")).data, "header", "parent_id")] = true
+	}
+	for _, id := range ids {
+		if !found[id] {
+			t.Errorf("decisions on %v are in the mail, want one on %s", found, id)
+		}
+	}
+	s.tells(t, "al", 1, 1)
+	d.hears("al", 1, 1, false)
 }
