@@ -2,6 +2,7 @@ package edge
 
 import (
 	"context"
+	"sync/atomic"
 
 	"github.com/agora-relay/agora"
 )
@@ -32,11 +33,10 @@ func (s *Session) IdlePong(data uint64) bool {
 	return true
 }
 
-// Ack notes that everything up to a position has arrived: of the mailbox, or
-// of a space where one is named. INVALID_REQUEST for a position that was
-// never delivered, UNAVAILABLE where that can't be told now. It blocks, for a round trip to the log, only when the position is one
+// ack notes that everything up to a position has arrived: of the mailbox, or
+// of a space where one is named. It blocks, for a round trip to the log, only when the position is one
 // of a space that the agent was in before, and news to this edge.
-func (s *Session) Ack(ctx context.Context, space string, seq uint64) error {
+func (s *Session) ack(ctx context.Context, space string, seq uint64) error {
 	if space != "" {
 		return member{s}.ack(ctx, space, seq)
 	}
@@ -96,4 +96,32 @@ func (s member) lastEvent(ctx context.Context, space string) (uint64, error) {
 		return 0, agora.AsError(err)
 	}
 	return last, nil
+}
+
+// Proof is how a connection proves that what was written to it has arrived.
+type Proof int32
+
+// The proofs.
+const (
+	ByPong   Proof = iota // the pong of a ping that went behind it, until the agent acknowledges for the first time: from then on ByAck
+	ByAck                 // Ack alone
+	ByWrite               // being written: the door knows by its protocol, when it calls Written, that its peer has it
+	ByReader              // Ack alone, and nothing counts as delivered before: Written says only that readers behind the door were handed it
+	ByReturn              // the position with which the agent comes back, or Ack; those who write to it take what was written for read meanwhile
+)
+
+// proof is how a connection proves it now.
+type proof struct{ now atomic.Int32 }
+
+func (p *proof) set(to Proof) { p.now.Store(int32(to)) }
+
+func (p *proof) is(one Proof) bool { return Proof(p.now.Load()) == one }
+
+// acks notes that the agent acknowledges by itself.
+func (p *proof) acks() (news bool) {
+	news = p.is(ByPong) || p.is(ByWrite)
+	if news {
+		p.set(ByAck)
+	}
+	return news
 }

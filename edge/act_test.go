@@ -9,7 +9,6 @@ import (
 	"github.com/agora-relay/agora/edge"
 	"github.com/agora-relay/agora/internal/agoratest"
 	"github.com/agora-relay/agora/internal/await"
-	"github.com/agora-relay/agora/spaces"
 )
 
 // Whoever has an act done does not hear of it, as its edge loses the log meanwhile: it asks again, and the act is done once, be it a message, an event or a part of one.
@@ -40,23 +39,23 @@ func TestAnActWhoseAnswerIsLostIsDoneOnce(t *testing.T) {
 		}
 		return out
 	}
-	if _, err := bob.Join(t.Context(), "bob", "room", spaces.Where{}); err != nil {
+	if _, err := bob.Do(t.Context(), "bob", edge.Command{Verb: edge.Join, Space: "room"}); err != nil {
 		t.Fatal(err)
 	}
 	alice.Expect(`{"type":"space.members","joined":"bob"}`)
 	var event string
 	for _, does := range []func() (edge.Outcome, error){
 		func() (edge.Outcome, error) {
-			return bob.Send(t.Context(), "bob", to("alice", agora.Whole, "", `"hello"`), edge.Want{})
+			return bob.Do(t.Context(), "bob", asCommand(edge.Send, to("alice", agora.Whole, "", `"hello"`)))
 		},
 		func() (edge.Outcome, error) {
-			return bob.PublishStart(t.Context(), "bob", "room", json.RawMessage(`{"text":"a"}`), edge.Want{})
+			return bob.Do(t.Context(), "bob", edge.Command{Verb: edge.OpenEvent, Space: "room", Data: json.RawMessage(`{"text":"a"}`)})
 		},
 		func() (edge.Outcome, error) {
-			return bob.PublishPart(t.Context(), "bob", "room", event, agora.Chunk, json.RawMessage(`{"text":"b"}`), edge.Want{})
+			return bob.Do(t.Context(), "bob", edge.Command{Verb: edge.ContinueEvent, Space: "room", Event: event, Part: agora.Chunk, Data: json.RawMessage(`{"text":"b"}`)})
 		},
 		func() (edge.Outcome, error) {
-			return bob.PublishPart(t.Context(), "bob", "room", event, agora.End, nil, edge.Want{})
+			return bob.Do(t.Context(), "bob", edge.Command{Verb: edge.ContinueEvent, Space: "room", Event: event, Part: agora.End})
 		},
 	} {
 		out := lost(does)

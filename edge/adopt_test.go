@@ -15,7 +15,6 @@ import (
 	"github.com/agora-relay/agora/edge/operator"
 	"github.com/agora-relay/agora/internal/agoratest"
 	"github.com/agora-relay/agora/internal/await"
-	"github.com/agora-relay/agora/spaces"
 )
 
 // dialling starts a cluster whose edges dial agents, and take others for gone soon.
@@ -42,7 +41,7 @@ func dialled(t *testing.T, c *agoratest.Cluster, k int, id agora.AgentID, n *ago
 func mailed(t *testing.T, c *agoratest.Cluster, k int, id agora.AgentID, numbers ...int) {
 	t.Helper()
 	for _, n := range numbers {
-		if _, err := actor(t, c, k).Send(t.Context(), "sender", to(id, agora.Whole, "", fmt.Sprint(n)), edge.Want{}); err != nil {
+		if _, err := actor(t, c, k).Do(t.Context(), "sender", asCommand(edge.Send, to(id, agora.Whole, "", fmt.Sprint(n)))); err != nil {
 			t.Fatalf("send %d to %s: %v", n, id, err)
 		}
 	}
@@ -82,13 +81,13 @@ func TestAnAgentIsDialledByAnotherEdgeWhenItsOwnIsKilled(t *testing.T) {
 	reader, _ := registered(t, c, 1, "reader")
 	dialled(t, c, 0, "node", n)
 	ctx := t.Context()
-	if _, err := actor(t, c, 2).Join(ctx, "node", "room", spaces.Where{}); err != nil {
+	if _, err := actor(t, c, 2).Do(ctx, "node", edge.Command{Verb: edge.Join, Space: "room"}); err != nil {
 		t.Fatal(err)
 	}
 	speaks := func(m agora.Message) {
 		t.Helper()
 		m.Indexed = true
-		if _, err := actor(t, c, 2).Send(ctx, "node", m, edge.Want{}); err != nil {
+		if _, err := actor(t, c, 2).Do(ctx, "node", asCommand(edge.Send, m)); err != nil {
 			t.Fatalf("%+v: %v", m, err)
 		}
 	}
@@ -111,10 +110,10 @@ func TestAnAgentIsDialledByAnotherEdgeWhenItsOwnIsKilled(t *testing.T) {
 	speaks(end)
 	reader.Expect(`{"type":"message","from":"node","stream_id":"s"}`, `{"type":"message_chunk","chunk":"x"}`, `{"type":"message_end"}`)
 	registered(t, c, by, "member")
-	if _, err := actor(t, c, by).Join(ctx, "member", "room", spaces.Where{}); err != nil {
+	if _, err := actor(t, c, by).Do(ctx, "member", edge.Command{Verb: edge.Join, Space: "room"}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := actor(t, c, by).Publish(ctx, "member", "room", json.RawMessage(`{"event":1}`), edge.Want{}); err != nil {
+	if _, err := actor(t, c, by).Do(ctx, "member", edge.Command{Verb: edge.Publish, Space: "room", Data: json.RawMessage(`{"event":1}`)}); err != nil {
 		t.Fatal(err)
 	}
 	await.True(t, "it has all, the event included", func() bool {

@@ -30,12 +30,12 @@ func TestAnAnswerIsAStreamFromItsFirstChunkOn(t *testing.T) {
 		piece("anna", agora.Chunk, "1", "r", `"one"`), piece("anna", agora.Chunk, "2", "r", `"two"`), piece("anna", agora.Chunk, "2", "r", `"two"`),
 		piece("anna", agora.Whole, "3", "r", `{"done":true}`), piece("anna", agora.Whole, "3", "r", `{"done":true}`),
 	} {
-		if _, err := actor(t, c, i%3).Answer(await.Context(t), "bob", m, edge.Want{}); err != nil {
+		if _, err := actor(t, c, i%3).Do(await.Context(t), "bob", asCommand(edge.Answer, m)); err != nil {
 			t.Fatalf("part %d: %v", i, err)
 		}
 	}
 	answers(t, a, "", `"one"`, `"two"`, `{"done":true}`)
-	if _, err := actor(t, c, 0).Answer(await.Context(t), "bob", piece("anna", agora.Chunk, "4", "r", `"late"`), edge.Want{}); code(err) != agora.StreamNotFound {
+	if _, err := actor(t, c, 0).Do(await.Context(t), "bob", asCommand(edge.Answer, piece("anna", agora.Chunk, "4", "r", `"late"`))); code(err) != agora.StreamNotFound {
 		t.Errorf("a chunk behind the end: %v, want STREAM_NOT_FOUND", err)
 	}
 }
@@ -51,13 +51,13 @@ func TestChunksThatComeAtOneTimeOpenOneStream(t *testing.T) {
 	for i := range many {
 		who := actor(t, c, i%3)
 		all.Go(func() {
-			if _, err := who.Answer(await.Context(t), "bob", piece("anna", agora.Chunk, fmt.Sprint(i), "r", `"x"`), edge.Want{}); err != nil {
+			if _, err := who.Do(await.Context(t), "bob", asCommand(edge.Answer, piece("anna", agora.Chunk, fmt.Sprint(i), "r", `"x"`))); err != nil {
 				t.Error(err)
 			}
 		})
 	}
 	all.Wait()
-	if _, err := actor(t, c, 2).Answer(await.Context(t), "bob", piece("anna", agora.Whole, "end", "r", `1`), edge.Want{}); err != nil {
+	if _, err := actor(t, c, 2).Do(await.Context(t), "bob", asCommand(edge.Answer, piece("anna", agora.Whole, "end", "r", `1`))); err != nil {
 		t.Fatal(err)
 	}
 	bodies, err := parts(t, a)
@@ -75,7 +75,7 @@ func TestAnswersToMailGoToTheMailbox(t *testing.T) {
 	who := actor(t, c, 2)
 	say := func(m agora.Message) {
 		t.Helper()
-		if _, err := who.Answer(await.Context(t), "bob", m, edge.Want{}); err != nil {
+		if _, err := who.Do(await.Context(t), "bob", asCommand(edge.Answer, m)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -98,14 +98,14 @@ func TestAnAnswerThatWasCancelledTakesNoMore(t *testing.T) {
 	alice, _ := registered(t, c, 0, "alice")
 	bob, _ := registered(t, c, 1, "bob")
 	who := actor(t, c, 2)
-	if _, err := who.Answer(await.Context(t), "bob", piece("alice", agora.Chunk, "1", "q", `"c"`), edge.Want{}); err != nil {
+	if _, err := who.Do(await.Context(t), "bob", asCommand(edge.Answer, piece("alice", agora.Chunk, "1", "q", `"c"`))); err != nil {
 		t.Fatal(err)
 	}
 	alice.Expect(`{"type":"reply","stream":true}`)
 	alice.Expect(`{"type":"reply_chunk"}`)
 	alice.Send(`{"type":"cancel","to":"bob","stream_id":"q"}`)
 	bob.Expect(`{"type":"cancel","from":"alice","stream_id":"q"}`)
-	if _, err := who.Answer(await.Context(t), "bob", piece("alice", agora.Chunk, "2", "q", `"c"`), edge.Want{}); code(err) != agora.StreamNotFound {
+	if _, err := who.Do(await.Context(t), "bob", asCommand(edge.Answer, piece("alice", agora.Chunk, "2", "q", `"c"`))); code(err) != agora.StreamNotFound {
 		t.Errorf("a chunk behind the cancel: %v, want STREAM_NOT_FOUND", err)
 	}
 }
@@ -117,14 +117,14 @@ func TestAStreamOfOnesOwnGoesOnByItsRequest(t *testing.T) {
 	alice, _ := registered(t, c, 0, "alice")
 	registered(t, c, 1, "bob")
 	who := actor(t, c, 2)
-	if _, err := who.Send(await.Context(t), "bob", to("alice", agora.Start, "q", `{"go":1}`), edge.Want{}); err != nil {
+	if _, err := who.Do(await.Context(t), "bob", asCommand(edge.Send, to("alice", agora.Start, "q", `{"go":1}`))); err != nil {
 		t.Fatal(err)
 	}
 	part := piece("alice", agora.Chunk, "1", "q", `"c"`)
 	end := piece("alice", agora.End, "2", "q", "")
 	end.Kind, end.Body = agora.Request, nil
 	for _, m := range []agora.Message{part, end} {
-		if _, err := who.Answer(await.Context(t), "bob", m, edge.Want{}); err != nil {
+		if _, err := who.Do(await.Context(t), "bob", asCommand(edge.Answer, m)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -132,7 +132,7 @@ func TestAStreamOfOnesOwnGoesOnByItsRequest(t *testing.T) {
 	alice.Expect(`{"type":"message_chunk","chunk":"c"}`)
 	alice.Expect(`{"type":"message_end"}`)
 	end.ID = "3"
-	if _, err := who.Answer(await.Context(t), "bob", end, edge.Want{}); code(err) != agora.StreamNotFound {
+	if _, err := who.Do(await.Context(t), "bob", asCommand(edge.Answer, end)); code(err) != agora.StreamNotFound {
 		t.Errorf("a second end: %v, want STREAM_NOT_FOUND", err)
 	}
 }
@@ -206,7 +206,7 @@ func TestStreamsOfASessionInItsGraceWaitForIt(t *testing.T) {
 		bob, w := registered(t, c, 1, "bob")
 		who := actor(t, c, 2)
 		say := func(m agora.Message) error {
-			_, err := who.Answer(await.Context(t), "bob", m, edge.Want{})
+			_, err := who.Do(await.Context(t), "bob", asCommand(edge.Answer, m))
 			return err
 		}
 		if err := say(piece("alice", agora.Chunk, "1", "q", `"one"`)); err != nil {

@@ -15,9 +15,9 @@ type answers struct {
 	stops  []func()
 }
 
-// begin has the edge be asked under its name: short questions, and, apart from them as they may wait, acts.
+// begin has the edge be asked under its name: short questions, and, apart from them as they may wait, commands.
 func (a *answers) begin(h presence.Holder) error {
-	for name, answer := range map[string]func(context.Context, []byte) []byte{answerName(h): a.answer, actsName(answerName(h)): a.act} {
+	for name, answer := range map[string]func(context.Context, []byte) []byte{answerName(h): a.answer, commandsName(answerName(h)): a.act} {
 		stop, err := a.node.cfg.Broker.Answer(name, answer)
 		if err != nil {
 			return err
@@ -104,7 +104,7 @@ func (a *answers) leaving(at agora.Address, epoch uint64) bool {
 
 // act does what another edge was asked for.
 func (a *answers) act(ctx context.Context, body []byte) []byte {
-	r := a.acting.once(ctx, string(body), func() acted { return a.acted(ctx, body) })
+	r := a.acting.once(ctx, string(body), func() commanded { return a.acted(ctx, body) })
 	answer, err := json.Marshal(r)
 	if err != nil {
 		return []byte(`{"elsewhere":true}`)
@@ -112,13 +112,13 @@ func (a *answers) act(ctx context.Context, body []byte) []byte {
 	return answer
 }
 
-func (a *answers) acted(ctx context.Context, body []byte) (r acted) {
-	var what act
+func (a *answers) acted(ctx context.Context, body []byte) (r commanded) {
+	var what Command
 	if err := json.Unmarshal(body, &what); err != nil {
-		r.Code, r.Message = agora.InvalidRequest, "an edge of another version asked for this"
+		r.Code, r.Message = errUnknownVerb.Code, errUnknownVerb.Message
 	} else if s := a.node.sessions.live(what.Agent); s == nil {
 		r.Elsewhere = true
-	} else if out, err := what.do(ctx, s); err != nil {
+	} else if out, err := s.doStored(ctx, &what); err != nil {
 		e := agora.AsError(err)
 		r.Code, r.Message, r.RetryAfter = e.Code, e.Message, e.RetryAfter
 	} else {

@@ -103,3 +103,33 @@ func (d *approvals) of(m *agora.Message) string {
 }
 
 var _ approval.Mailer = (*approvals)(nil)
+
+// decide decides an approval by a reply of the session's agent, and reports whether it is one: numbers before its own are settled first, as its receipt speaks
+// of them as well. What it answered when it came it answers then, though another has decided meanwhile.
+func (o *outgoing) decide(ctx context.Context, m *agora.Message, c *Command) (is bool, err error) {
+	box := o.node.approvals.of(m)
+	if box == "" {
+		return false, nil
+	}
+	if m.To.IsBox() && m.Meta.Parent == "" && o.node.approvals.book.IsDecided(m.To.Tenant, box) && !o.sender().HasDecided(box) {
+		m.To = m.To.Peer() // what it could answer is pending no more
+		return false, nil
+	}
+	peer := m.To.Peer()
+	if m.N > 0 {
+		if err := o.sender().Flush(ctx); err != nil {
+			return true, agora.AsError(err)
+		}
+	}
+	if err := o.node.approvals.decide(ctx, box, m); err != nil {
+		return true, agora.AsError(err)
+	}
+	o.sender().Decided(box, m)
+	o.sender().Used(peer, m.N)
+	if m.N > 0 {
+		o.receipts.add(Notice{Kind: NoticeReceipt, Tier: agora.Stored, To: peer, N: m.N}, o.conn)
+		return true, nil
+	}
+	o.toldStored(peer, c)
+	return true, nil
+}

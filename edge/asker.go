@@ -9,7 +9,7 @@ import (
 // asker hears of one message of which more is to be done than to tell the connection.
 type asker struct {
 	out    *outgoing
-	tell   func(Notice) // as of a Want, like the next
+	tell   func(Notice) // as of a Command, like the next
 	failed func()
 	span   *trace.Span // that ends with it
 }

@@ -10,8 +10,9 @@ import (
 	"github.com/agora-relay/agora/presence"
 )
 
-// binding is a connection bound to an agent's id, under a claim. Nothing of it changes while the session lasts, so it needs no lock.
+// binding is a connection bound to an agent's id, under a claim. Nothing of it changes while the session lasts but its life, which has a lock.
 type binding struct {
+	life  lifecycle
 	node  *Node
 	actor *Actor
 	claim presence.Claim
@@ -76,3 +77,32 @@ func (b *binding) attrs() []slog.Attr {
 		slog.String("principal", b.actor.Principal().Name), slog.String("session", b.claim.Session), slog.String("conn", b.name),
 	}
 }
+
+// Agent returns the id that the session is bound to.
+func (b *binding) Agent() agora.AgentID { return b.claim.Agent }
+
+// ID returns the id of the session, which stays when the agent returns in time.
+func (b *binding) ID() string { return b.claim.Session }
+
+// Conn returns the id of its connection.
+func (b *binding) Conn() string { return b.name }
+
+// Actor returns who the session acts for.
+func (b *binding) Actor() *Actor { return b.actor }
+
+// usable returns an error when the session takes no verbs any more.
+func (b *binding) usable() error {
+	if _, ok := b.node.owner.Lease().Valid(); !ok {
+		return &agora.Error{Code: agora.Unavailable, Message: "the edge has lost touch with the cluster", RetryAfter: time.Second}
+	}
+	if b.life.ended() {
+		return agora.Errorf(agora.Unavailable, "the session is over here")
+	}
+	return nil
+}
+
+// Now returns the cluster's time, the same at every edge whatever its machine's clock says.
+func (b *binding) Now() time.Time { return b.node.cfg.Broker.Now() }
+
+// Expires returns when the session's credentials end; zero for never.
+func (b *binding) Expires() time.Time { return b.actor.Principal().Expires }

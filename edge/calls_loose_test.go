@@ -16,7 +16,7 @@ import (
 func replies(t *testing.T, c *agoratest.Cluster, k int, as agora.AgentID, request, body string) error {
 	t.Helper()
 	m := agora.Message{Kind: agora.Reply, To: agora.Address{Agent: "anna"}, Body: json.RawMessage(body), Meta: agora.Meta{Parent: request}}
-	_, err := actor(t, c, k).Send(await.Context(t), as, m, edge.Want{})
+	_, err := actor(t, c, k).Do(await.Context(t), as, asCommand(edge.Send, m))
 	return err
 }
 

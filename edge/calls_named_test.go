@@ -95,7 +95,7 @@ func TestMessagesOfOtherDialectsNameTheirRequests(t *testing.T) {
 		{agora.Message{ID: "m-3", To: agora.Address{Agent: "bob"}, Body: []byte(`8`), Meta: agora.Meta{Request: "r-3"}},
 			`{"type":"message","from":"sub","payload":8,"request_id":"r-3"}`},
 	} {
-		if _, err := other.Send(await.Context(t), "sub", q.m, edge.Want{}); err != nil {
+		if _, err := other.Do(await.Context(t), "sub", asCommand(edge.Send, q.m)); err != nil {
 			t.Fatal(err)
 		}
 		bob.Expect(q.want)

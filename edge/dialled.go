@@ -20,7 +20,7 @@ import (
 // edge that lives holds the session, this one adopts it: see [Actor.Adopt]. It returns nil once the connection is told. Errors: AGENT_NOT_FOUND where the agent has no session
 // that an edge has dialled, UNAUTHORIZED, FORBIDDEN where it is another principal's, UNAVAILABLE.
 func (a *Actor) Alive(ctx context.Context, id agora.AgentID) error {
-	return a.reach(ctx, id, act{Verb: verbAlive})
+	return a.reach(ctx, id, Command{Verb: verbAlive})
 }
 
 // Update replaces the card of an agent's session, whatever edge holds that: like [Session.Update], and with the errors of [Actor.Alive] besides.
@@ -29,11 +29,11 @@ func (a *Actor) Update(ctx context.Context, card agora.Agent) error {
 	if err = errors.Join(err, a.node.limits.checkCard(&card)); err != nil {
 		return agora.AsError(err)
 	}
-	return a.reach(ctx, card.ID, act{Verb: verbUpdate, Card: light, Detail: detail})
+	return a.reach(ctx, card.ID, Command{Verb: verbUpdate, Card: light, Detail: detail})
 }
 
-// reach has an act done by whoever holds the session of an agent that an edge has dialled. Where no edge that lives does, this one adopts it first.
-func (a *Actor) reach(ctx context.Context, id agora.AgentID, what act) error {
+// reach has a command done by whoever holds the session of an agent that an edge has dialled. Where no edge that lives does, this one adopts it first.
+func (a *Actor) reach(ctx context.Context, id agora.AgentID, what Command) error {
 	if err := errors.Join(a.Check(), a.mayBe(id)); err != nil {
 		return agora.AsError(err)
 	}
@@ -41,7 +41,7 @@ func (a *Actor) reach(ctx context.Context, id agora.AgentID, what act) error {
 	what.Agent, what.ID, what.Principal = agora.ToAgent(who.Tenant, id), rand.Text(), who.Name
 	for end := time.Now().Add(n.cfg.Patience); ; {
 		try, cancel := context.WithTimeout(ctx, actAgain)
-		_, err := n.acts.perform(try, &what, nil)
+		_, err := n.holders.do(try, &what, nil)
 		cancel()
 		switch {
 		case errors.Is(err, errElsewhere):
@@ -113,7 +113,7 @@ func (n *Node) HearDialled(ctx context.Context, tenant string, id agora.AgentID)
 	case !is:
 		return agora.UnknownAgent(id)
 	}
-	_, err = n.acts.perform(ctx, &act{Verb: verbAlive, Agent: agora.ToAgent(tenant, id), ID: rand.Text(), Principal: o.Principal}, nil)
+	_, err = n.holders.do(ctx, &Command{Verb: verbAlive, Agent: agora.ToAgent(tenant, id), ID: rand.Text(), Principal: o.Principal}, nil)
 	if errors.Is(err, errElsewhere) { // its next holder begins to count anew
 		return nil
 	}
@@ -160,4 +160,41 @@ func (d *dials) vouchAgain(s *Session) {
 	if err != nil && !errors.Is(err, presence.ErrDeposed) {
 		s.node.cfg.Log.Warn("other edges don't know the credentials by which an agent is dialled now", "agent", s.claim.Agent, "err", err)
 	}
+}
+
+// Hearer is a [Conn] that is told of signs of life which its agent gives in other ways than over the connection: see [Actor.Alive].
+type Hearer interface {
+	Conn
+	Alive() // must not block
+}
+
+// doDialled does a command for who may speak for an agent that this edge has dialled.
+func (s *Session) doDialled(ctx context.Context, c *Command) error {
+	switch {
+	case !s.claim.Dialled:
+		return agora.UnknownAgent(s.claim.Agent)
+	case c.Principal != s.actor.Principal().Name:
+		return notYours(s.claim.Agent)
+	case c.Verb == verbUpdate:
+		card, known := presence.UnpackCard(s.claim.Agent, c.Card, c.Detail)
+		if !known {
+			return errUnknownVerb
+		}
+		return s.Update(ctx, card, false)
+	}
+	s.Alive()
+	if h, is := s.conn.(Hearer); is {
+		h.Alive()
+	}
+	return nil
+}
+
+// AddressTaken returns the address that [Actor.Open] was refused, as another agent has it, of whichever tenant, and however it writes it; taken is false for any other error, such as that another
+// connection has the id.
+func AddressTaken(err error) (address string, taken bool) {
+	e, taken := errors.AsType[*presence.AddressError](err)
+	if !taken {
+		return "", false
+	}
+	return e.Address, true
 }

@@ -91,7 +91,7 @@ func TestAnAgentEndsItsSessionByAnyEdge(t *testing.T) {
 	n := agoratest.StartLineNode(t)
 	for k := range 2 {
 		dialled(t, c, 0, "node", n)
-		if _, err := actor(t, c, 0).Send(t.Context(), "node", to("reader", agora.Start, "s", `{}`), edge.Want{}); err != nil {
+		if _, err := actor(t, c, 0).Do(t.Context(), "node", asCommand(edge.Send, to("reader", agora.Start, "s", `{}`))); err != nil {
 			t.Fatal(err)
 		}
 		reader.Expect(`{"type":"message","from":"node","stream_id":"s"}`)

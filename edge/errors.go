@@ -21,3 +21,11 @@ func asError(err error) error {
 func notYours(id agora.AgentID) error {
 	return agora.Errorf(agora.Forbidden, "agent %q belongs to someone else", id)
 }
+
+// put puts a value into a map, which it makes where there is none.
+func put[K comparable, V any](m *map[K]V, k K, v V) {
+	if *m == nil {
+		*m = map[K]V{}
+	}
+	(*m)[k] = v
+}

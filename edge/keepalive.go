@@ -25,9 +25,6 @@ func (k *keepalive) alive() { k.heard.Store(agora.Ticks()) }
 // quiet returns for how long there has been none.
 func (k *keepalive) quiet() time.Duration { return time.Duration(agora.Ticks() - k.heard.Load()) }
 
-// Now returns the cluster's time, the same at every edge whatever its machine's clock says.
-func (s *Session) Now() time.Time { return s.node.cfg.Broker.Now() }
-
 // Alive notes a sign of life: an inbound frame or pong, or bytes that the socket took.
 func (s *Session) Alive() { s.keepalive.alive() }
 

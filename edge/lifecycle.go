@@ -2,10 +2,13 @@ package edge
 
 import (
 	"cmp"
+	"context"
+	"errors"
 	"sync"
 	"time"
 
 	"github.com/agora-relay/agora"
+	"github.com/agora-relay/agora/presence"
 )
 
 // lifecycle is whether a session takes verbs here, and why it left. The zero value is that of one that does.
@@ -78,11 +81,17 @@ func (l *lifecycle) reason() Cause {
 	return l.why
 }
 
-// goesOn reports whether what is refused now is for this edge to make up for: it is not once the session is over here. desert says that the socket
-// or the claim was found gone: from then on a numbered frame is its successor's, where it is sent again.
-func (l *lifecycle) goesOn(desert, numbered bool) bool {
+// leavesHole reports whether the error of a part means that its stream must end.
+// A numbered part is sent again wherever the session goes on: once the
+// socket is gone here, or the claim, the stream is the successor's, and what is
+// refused from then on is no news of it. A part without a number that is
+// dropped here is missed by nobody. It is none once the session is over here.
+func (l *lifecycle) leavesHole(ctx context.Context, n uint64, err error) bool {
+	if err == nil {
+		return false
+	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.deserted = l.deserted || desert
-	return !l.over && !(l.deserted && numbered)
+	l.deserted = l.deserted || ctx.Err() != nil || errors.Is(err, presence.ErrDeposed)
+	return !l.over && !(l.deserted && n > 0)
 }

@@ -175,3 +175,23 @@ func (s *Session) Begin() {
 	keeper{s}.rearm(false, 0)
 	s.conn.Wake()
 }
+
+// Linked returns an actor that brings agents of a link here: its sessions are those of agents that are elsewhere. No rules bind it, and its credentials don't end. Each of its
+// sessions makes room, at once, for whoever opens or registers its id here, and for the session of an older link: see [presence.Link.Principal]. Open returns AGENT_EXISTS where
+// somebody has the id here, or is to find its mail under it.
+func (n *Node) Linked(l presence.Link) *Actor {
+	return n.actor(&Principal{Name: l.Principal(), Tenant: l.Tenant, Any: true, link: true})
+}
+
+// LetIn is [Node.Admit] for a connection whose peer has proven by no credentials who it is, and speaks as the actor. It has arrived already, as its permit says. RATE_LIMITED, UNAVAILABLE. On
+// success the caller owes a call of Release, which releases the permit as well.
+func (a *Actor) LetIn(arrived *admission.Permit) (Admission, error) {
+	slot, err := a.node.limits.Shedder.Acquire()
+	if err == nil {
+		if err = a.countConnection(arrived, slot); err == nil {
+			return Admission{Actor: a, slot: slot, permit: arrived}, nil
+		}
+		slot.Release()
+	}
+	return Admission{}, err
+}

@@ -3,6 +3,7 @@ package edge
 import (
 	"context"
 	"slices"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -22,6 +23,8 @@ type outgoing struct {
 	unclean  uint64                       // the highest epoch of its holders that ended without handing over
 	blocked  waits                        // of its verbs: meanwhile the edge itself does not read the socket
 	receipts receiptBox                   // cumulative receipts for this agent
+	rights   rights                       // what the agent may say, and to whom
+	aliases  aliases
 }
 
 // resume goes on with the lanes of earlier holders. It comes before anything is sent.
@@ -69,8 +72,11 @@ func (o *outgoing) held() int {
 }
 
 // put sends m in its lane and has its receipt told.
-func (o *outgoing) put(ctx context.Context, m agora.Message, w Want) error {
-	want := w.Receipts | o.wants
+func (o *outgoing) put(ctx context.Context, m agora.Message, c *Command) error {
+	want := c.Receipts | o.wants
+	if c.ID != "" && !m.To.IsSpace() {
+		want |= agora.Stored
+	}
 	if m.Part != agora.Whole && m.Part != agora.Start {
 		asked, known := o.sender().Receipts(m.To, m.Stream)
 		if want |= asked; !known && m.Indexed {
@@ -80,13 +86,13 @@ func (o *outgoing) put(ctx context.Context, m agora.Message, w Want) error {
 	m.Meta.Receipts = want &^ agora.Stored
 	o.blocked.begin()
 	defer o.blocked.end()
-	how := relay.Options{Receipts: want, Frame: w.RequestID, Request: w.Request, Answered: w.Told != nil}
+	how := relay.Options{Receipts: want, Frame: c.ID, Request: c.Request, Answered: c.Told != nil}
 	var span *trace.Span
 	if m.Part <= agora.Start && m.Kind <= agora.Event {
 		span = o.node.cfg.Tracer.Send(&m)
 	}
-	if w.Told != nil || w.failed != nil || span != nil {
-		how.Asker = &asker{o, w.Told, w.failed, span}
+	if c.Told != nil || c.failed != nil || span != nil {
+		how.Asker = &asker{o, c.Told, c.failed, span}
 	}
 	err := o.sender().Send(ctx, m, how)
 	if err != nil {
@@ -96,12 +102,17 @@ func (o *outgoing) put(ctx context.Context, m agora.Message, w Want) error {
 }
 
 // toldStored tells the agent that what it says again was stored before.
-func (o *outgoing) toldStored(to agora.Address, w Want) {
-	n := Notice{Kind: NoticeReceipt, RequestID: w.RequestID, Tier: agora.Stored, To: to}
-	switch {
-	case w.Told != nil:
-		w.Told(n)
-	case w.RequestID != "":
+func (o *outgoing) toldStored(to agora.Address, c *Command) {
+	if c.Told != nil || c.ID != "" {
+		o.tell(c, Notice{Kind: NoticeReceipt, RequestID: c.ID, Tier: agora.Stored, To: to})
+	}
+}
+
+// tell tells what became of a command to who waits for that, which is the connection where nobody else does.
+func (o *outgoing) tell(c *Command, n Notice) {
+	if c.Told != nil {
+		c.Told(n)
+	} else {
 		o.conn.Notify(n)
 	}
 }
@@ -174,5 +185,45 @@ func (o *outgoing) patient(ctx context.Context) (waiting context.Context, done f
 	return ctx, func() {
 		cancel()
 		o.blocked.end()
+	}
+}
+
+// waits counts the verbs that wait for something of the edge's own.
+type waits struct{ n atomic.Int32 }
+
+func (w *waits) begin()    { w.n.Add(1) }
+func (w *waits) end()      { w.n.Add(-1) }
+func (w *waits) any() bool { return w.n.Load() > 0 }
+
+// receiptBox gathers cumulative receipts until the writer comes for them: of
+// each lane, and of each stream, the last one says it all.
+type receiptBox struct {
+	mu  sync.Mutex // guards box
+	box map[streamKey]Notice
+}
+
+func (b *receiptBox) add(r Notice, conn Conn) {
+	b.mu.Lock()
+	first := len(b.box) == 0
+	if b.box == nil {
+		b.box = map[streamKey]Notice{}
+	}
+	b.box[streamKey{r.To, r.Stream}] = r
+	b.mu.Unlock()
+	if first {
+		conn.Wake()
+	}
+}
+
+// TellReceipts queues the receipts that have gathered, as Pull does first: for a door whose Pull waits.
+func (s *Session) TellReceipts() { s.out.receipts.flush(s.conn) }
+
+func (b *receiptBox) flush(conn Conn) {
+	b.mu.Lock()
+	box := b.box
+	b.box = nil
+	b.mu.Unlock()
+	for _, r := range box {
+		conn.Notify(r)
 	}
 }

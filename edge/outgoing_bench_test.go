@@ -25,7 +25,7 @@ func BenchmarkPut(b *testing.B) {
 		m := agora.Message{Kind: agora.Event, Part: agora.Start, Stream: fmt.Sprint("s", b.N), To: to, Body: body}
 		want := sent.Load() + int64(b.N)
 		for n := range b.N {
-			if err := o.put(b.Context(), m, Want{}); err != nil {
+			if err := o.put(b.Context(), m, &Command{}); err != nil {
 				b.Fatal(err)
 			}
 			m.Part, m.N = agora.Chunk, sent0+uint64(n)
@@ -37,7 +37,7 @@ func BenchmarkPut(b *testing.B) {
 		b.ReportAllocs()
 		want := sent.Load() + int64(b.N)
 		for range b.N {
-			if err := o.put(b.Context(), agora.Message{Kind: agora.Event, To: to, Body: body}, Want{RequestID: "id", Receipts: agora.Stored}); err != nil {
+			if err := o.put(b.Context(), agora.Message{Kind: agora.Event, To: to, Body: body}, &Command{ID: "id", Receipts: agora.Stored}); err != nil {
 				b.Fatal(err)
 			}
 		}

@@ -51,7 +51,7 @@ func TestAConnectionProvesWhatItHasGotAsItSaidItWould(t *testing.T) {
 			}
 			from.Send(`{"type":"send","to":"from","payload":2}`)
 			from.Expect(`{"type":"message","payload":2}`) // and no receipt before
-			if err := s.Ack(t.Context(), "", seq); err != nil {
+			if err := s.Do(t.Context(), &edge.Command{Verb: edge.Ack, Seq: seq}); err != nil {
 				t.Fatal(err)
 			}
 		}

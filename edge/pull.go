@@ -9,6 +9,10 @@ import (
 	"github.com/agora-relay/agora"
 	"github.com/agora-relay/agora/broker"
 	"github.com/agora-relay/agora/edge/policy"
+	"github.com/agora-relay/agora/internal/framesize"
+	"github.com/agora-relay/agora/internal/lock"
+	"github.com/agora-relay/agora/internal/trace"
+	"github.com/agora-relay/agora/spaces"
 )
 
 // mailbox is what waits in an agent's mailbox, and what of it was pulled and not written yet.
@@ -198,7 +202,7 @@ func (s puller) receive(m *agora.Message) (Delivery, bool) {
 		return Delivery{}, false
 	}
 	if m.Part <= agora.Start && s.actor.grant().Grant != nil {
-		authorizer(s).heardFrom(m.From)
+		s.out.heardFrom(m.From)
 	}
 	if m.Part == agora.Cancel {
 		s.out.sender().Cancelled(peer, m.Stream) // a cancel is for both directions of the name
@@ -278,4 +282,76 @@ func (s *Session) Written() {
 	clear(b.pulled)
 	b.pulled = b.pulled[:0]
 	s.markMoved()
+}
+
+// order keeps what Pull has returned and what stands between deliveries apart: until its door has put the deliveries into
+// the order in which it writes, nothing comes between them.
+type order struct {
+	lock.Mutex
+	pulled bool // deliveries are on their way from Pull to their place; the writer's own
+}
+
+// pulls begins a Pull; waits is called where that has to wait.
+func (o *order) pulls(waits func()) {
+	if !o.TryLock() {
+		waits()
+		o.Lock()
+	}
+}
+
+// pulledSome ends a Pull: where it returned something, only once that is queued.
+func (o *order) pulledSome(some bool) {
+	if o.pulled = some; !some {
+		o.Unlock()
+	}
+}
+
+// queued ends a Pull that has returned something. Idempotent.
+func (o *order) queued() {
+	if o.pulled {
+		o.pulled = false
+		o.Unlock()
+	}
+}
+
+// Queued says that what the last Pull returned has its place in the order of what is written: what the door queues from now on
+// stands behind it. Where the door does not say so, Written does.
+func (s *Session) Queued() { s.order.queued() }
+
+// Between calls f while no deliveries are on their way from Pull to their place. It blocks while a Pull runs.
+func (s *Session) Between(f func()) {
+	s.order.Lock()
+	defer s.order.Unlock()
+	f()
+}
+
+// Delivery is one thing to write: a message of the mailbox, or an event of a space.
+type Delivery struct {
+	Message     *agora.Message // nil where Event is set
+	Event       *spaces.Event
+	Redelivered bool  // of Message: an earlier socket may have had it
+	DeadlineMS  int64 // of Message: time left until its deadline; 0 where it has none
+	span        *trace.Span
+	sub         *subscription // of Event
+}
+
+// seq returns the position of what is delivered.
+func (d *Delivery) seq() uint64 {
+	if d.Event != nil {
+		return d.Event.Seq
+	}
+	return d.Message.Seq
+}
+
+// Place returns where it stands. It measures what it is, which takes a look at all of it.
+func (d *Delivery) Place() Place {
+	if d.Event != nil {
+		return Place{d.Event.To.Space, d.Event.Seq, framesize.Of(&d.Event.Message)}
+	}
+	return Place{"", d.Message.Seq, framesize.Of(d.Message)}
+}
+
+// wantsReceipt reports whether the sender of what is delivered is to be told of it.
+func (d *Delivery) wantsReceipt() bool {
+	return d.Message != nil && d.Message.Meta.Receipts != 0 && d.Message.Kind != agora.Receipt
 }

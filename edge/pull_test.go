@@ -114,7 +114,7 @@ func TestAPullThatFailsWakesNobody(t *testing.T) {
 		_, err := pull(t.Context())
 		return err == nil
 	})
-	if err := b.Join(t.Context(), "room", spaces.Where{HasLast: true}, func(spaces.Joined) {}); err != nil {
+	if err := b.Do(t.Context(), &edge.Command{Verb: edge.Join, Space: "room", Where: spaces.Where{HasLast: true}}); err != nil {
 		t.Fatal(err)
 	}
 	away, cancel := context.WithCancel(t.Context()) // to the log, by which the space is to be read

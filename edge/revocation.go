@@ -9,9 +9,6 @@ import (
 	"github.com/agora-relay/agora/internal/pause"
 )
 
-// Expires returns when the session's credentials end; zero for never.
-func (s *Session) Expires() time.Time { return s.actor.Principal().Expires }
-
 // Refresh has the session go on with other credentials of the same party, and
 // returns when those end, zero for never. It may block for as long as their
 // verifier does. UNAUTHORIZED, FORBIDDEN, RATE_LIMITED and UNAVAILABLE leave everything as it was.

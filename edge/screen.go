@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 
 	"github.com/agora-relay/agora"
+	"github.com/agora-relay/agora/internal/rawjson"
 )
 
 // Screen looks at what an agent says to another before it is stored: a whole request of JSON, or the beginning of a stream of it. It may give a request a name
@@ -31,10 +32,22 @@ func (s *screens) check(ctx context.Context, by *Actor, m *agora.Message) error 
 	if all == nil || m.Kind != agora.Request || m.Part > agora.Start || m.Media != "" {
 		return nil
 	}
+	shown := *m // which a screen may keep: most messages are shown to none, and need not be allocated
 	for _, look := range *all {
-		if err := look(ctx, by, m); err != nil {
+		if err := look(ctx, by, &shown); err != nil {
 			return err
 		}
+	}
+	m.Meta.Request = shown.Meta.Request
+	return nil
+}
+
+// checkDepth returns an INVALID_REQUEST error for what is nested so deeply that no frame could bring it to its
+// receiver: the frame itself counts as one of so many levels. It holds for what is said by every door, after that has
+// put into a message what it has to. Events come from frames alone, which were held against it.
+func checkDepth(m *agora.Message, levels int) error {
+	if !m.To.IsSpace() && m.Media == "" && rawjson.Deeper(m.Body, levels-1) {
+		return agora.Errorf(agora.InvalidRequest, "the payload is nested more than %d deep", levels-1)
 	}
 	return nil
 }

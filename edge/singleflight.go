@@ -5,22 +5,22 @@ import (
 	"sync"
 )
 
-// singleflight is the acts that this edge does for others. One that is asked for again, by who has no answer, is done once: the last to
+// singleflight is the commands that this edge does for others. One that is asked for again, by who has no answer, is done once: the last to
 // ask is answered. The zero value is ready to use.
 type singleflight struct {
 	mu  sync.Mutex // guards all
 	now map[string]*flight
 }
 
-// flight is one act.
+// flight is one command.
 type flight struct {
 	asked chan struct{} // closed when it is asked for again: who waits is listened to no more
 	done  chan struct{} // closed when r is there
-	r     acted
+	r     commanded
 }
 
-// once returns what became of an act, named by all that it says, which do does unless that is being done.
-func (a *singleflight) once(ctx context.Context, name string, do func() acted) acted {
+// once returns what became of a command, named by all that it says, which do does unless that is being done.
+func (a *singleflight) once(ctx context.Context, name string, do func() commanded) commanded {
 	a.mu.Lock()
 	u, again := a.now[name]
 	if !again {
@@ -44,5 +44,5 @@ func (a *singleflight) once(ctx context.Context, name string, do func() acted) a
 	case <-mine:
 	case <-ctx.Done():
 	}
-	return acted{Elsewhere: true}
+	return commanded{Elsewhere: true}
 }

@@ -15,15 +15,13 @@ import (
 // member is a session in its spaces: it joins and leaves them, and pulls their events.
 type member struct{ *Session }
 
-// Join makes the agent a member of a space, or answers again where it is one:
-// then with HasLast or History the events from there are replayed. answer is called before it returns, unless it fails, and is to
-// queue the answer: the deliveries that follow from it are pulled behind.
-func (s *Session) Join(ctx context.Context, space string, w spaces.Where, answer func(spaces.Joined)) error {
+// doJoin makes the agent a member of a space, or answers again where it is one.
+func (s member) doJoin(ctx context.Context, c *Command) error {
 	s.order.Lock()
 	defer s.order.Unlock()
-	j, err := member{s}.join(ctx, space, w)
+	j, err := s.join(ctx, c.Space, c.Where)
 	if err == nil {
-		answer(j)
+		c.done(Outcome{Joined: j})
 	}
 	return err
 }
@@ -152,17 +150,16 @@ func (s member) subscriptionReady(p *subscription) {
 	}
 }
 
-// Leave ends the agent's membership. It is no error for a non-member of a space that exists. answer is called before it returns,
-// unless it fails: no event of the space is pulled from then on.
-func (s *Session) Leave(ctx context.Context, space string, answer func()) error {
+// doLeave ends the agent's membership: no event of the space is pulled behind its answer.
+func (s member) doLeave(ctx context.Context, c *Command) error {
 	s.order.Lock()
 	defer s.order.Unlock()
 	err := s.out.beside(ctx)
 	if err == nil {
-		err = member{s}.mayLeave(ctx, space)
+		err = s.mayLeave(ctx, c.Space)
 	}
 	if err == nil {
-		answer()
+		c.done(Outcome{})
 	}
 	return err
 }

@@ -14,7 +14,6 @@ import (
 	"github.com/agora-relay/agora/internal/agoratest"
 	"github.com/agora-relay/agora/internal/await"
 	"github.com/agora-relay/agora/presence"
-	"github.com/agora-relay/agora/spaces"
 )
 
 // actor returns who may be anybody at an edge.
@@ -37,6 +36,9 @@ func to(id agora.AgentID, part agora.Part, stream, body string) agora.Message {
 
 // What an agent says through other edges than that of its session stands in the lanes of that session: one stream, whichever edge
 // its parts came by.
+// asCommand is a message as a command.
+func asCommand(v edge.Verb, m agora.Message) edge.Command { return edge.Command{Verb: v, Message: m} }
+
 func TestAnActorSpeaksForASessionAtAnyEdge(t *testing.T) {
 	t.Parallel()
 	c := start(t, agoratest.Options{})
@@ -46,7 +48,7 @@ func TestAnActorSpeaksForASessionAtAnyEdge(t *testing.T) {
 		to("alice", agora.Start, "s", `{"begins":1}`), to("alice", agora.Chunk, "s", `"one"`),
 		to("alice", agora.Chunk, "s", `"two"`), to("alice", agora.End, "s", ""),
 	} {
-		out, err := actor(t, c, i%3).Send(t.Context(), "bob", m, edge.Want{})
+		out, err := actor(t, c, i%3).Do(t.Context(), "bob", asCommand(edge.Send, m))
 		if err != nil || out.Seq == 0 {
 			t.Fatalf("part %d at edge %d: %+v, %v", i, i%3, out, err)
 		}
@@ -55,7 +57,7 @@ func TestAnActorSpeaksForASessionAtAnyEdge(t *testing.T) {
 	alice.Expect(`{"type":"message_chunk","from":"bob","stream_id":"s","chunk":"one"}`)
 	alice.Expect(`{"type":"message_chunk","from":"bob","stream_id":"s","chunk":"two"}`)
 	alice.Expect(`{"type":"message_end","from":"bob","stream_id":"s"}`)
-	if _, err := actor(t, c, 1).Send(t.Context(), "bob", to("alice", agora.Chunk, "s", `"late"`), edge.Want{}); code(err) != agora.StreamNotFound {
+	if _, err := actor(t, c, 1).Do(t.Context(), "bob", asCommand(edge.Send, to("alice", agora.Chunk, "s", `"late"`))); code(err) != agora.StreamNotFound {
 		t.Errorf("a part behind the end: %v", err)
 	}
 	if len(bob.Pending()) > 0 {
@@ -69,32 +71,32 @@ func TestAnActorActsInSpacesForASession(t *testing.T) {
 	registered(t, c, 0, "bob")
 	carol, _ := registered(t, c, 2, "carol")
 	there := actor(t, c, 1)
-	if _, err := there.Publish(t.Context(), "bob", "lobby", json.RawMessage(`{"n":0}`), edge.Want{}); code(err) != agora.SpaceNotFound {
+	if _, err := there.Do(t.Context(), "bob", edge.Command{Verb: edge.Publish, Space: "lobby", Data: json.RawMessage(`{"n":0}`)}); code(err) != agora.SpaceNotFound {
 		t.Errorf("into a space that is not there: %v", err)
 	}
 	carol.Send(`{"type":"space.join","space":"lobby"}`)
 	carol.Expect(`{"type":"space.joined"}`)
-	if _, err := there.Publish(t.Context(), "bob", "lobby", json.RawMessage(`{"n":0}`), edge.Want{}); code(err) != agora.Forbidden {
+	if _, err := there.Do(t.Context(), "bob", edge.Command{Verb: edge.Publish, Space: "lobby", Data: json.RawMessage(`{"n":0}`)}); code(err) != agora.Forbidden {
 		t.Errorf("of who is no member: %v", err)
 	}
-	if j, err := there.Join(t.Context(), "bob", "lobby", spaces.Where{}); err != nil || len(j.Members) != 2 {
+	if j, err := there.Do(t.Context(), "bob", edge.Command{Verb: edge.Join, Space: "lobby"}); err != nil || len(j.Joined.Members) != 2 {
 		t.Fatalf("joined %+v, %v", j, err)
 	}
 	carol.Expect(`{"type":"space.members","joined":"bob"}`)
-	out, err := there.PublishStart(t.Context(), "bob", "lobby", json.RawMessage(`{"text":"a"}`), edge.Want{})
+	out, err := there.Do(t.Context(), "bob", edge.Command{Verb: edge.OpenEvent, Space: "lobby", Data: json.RawMessage(`{"text":"a"}`)})
 	if err != nil || out.Event == "" || out.Seq == 0 {
 		t.Fatalf("opened %+v, %v", out, err)
 	}
-	if _, err := actor(t, c, 2).PublishPart(t.Context(), "bob", "lobby", out.Event, agora.Chunk, json.RawMessage(`{"text":"b"}`), edge.Want{}); err != nil {
+	if _, err := actor(t, c, 2).Do(t.Context(), "bob", edge.Command{Verb: edge.ContinueEvent, Space: "lobby", Event: out.Event, Part: agora.Chunk, Data: json.RawMessage(`{"text":"b"}`)}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := there.PublishPart(t.Context(), "bob", "lobby", out.Event, agora.End, nil, edge.Want{}); err != nil {
+	if _, err := there.Do(t.Context(), "bob", edge.Command{Verb: edge.ContinueEvent, Space: "lobby", Event: out.Event, Part: agora.End}); err != nil {
 		t.Fatal(err)
 	}
 	carol.Expect(`{"type":"space.event.delta","event_id":` + agoratest.Quote(out.Event) + `}`)
 	carol.Expect(`{"type":"space.event.delta"}`)
 	carol.Expect(`{"type":"space.event.done"}`)
-	if err := there.Leave(t.Context(), "bob", "lobby"); err != nil {
+	if _, err := there.Do(t.Context(), "bob", edge.Command{Verb: edge.Leave, Space: "lobby"}); err != nil {
 		t.Fatal(err)
 	}
 	carol.Expect(`{"type":"space.members","left":"bob"}`)
@@ -107,25 +109,25 @@ func TestAnActorWithoutASession(t *testing.T) {
 	alice, _ := registered(t, c, 0, "alice")
 	m := to("alice", agora.Whole, "", `{"hello":1}`)
 	m.ID = "one"
-	first, err := actor(t, c, 1).Send(t.Context(), "nobody", m, edge.Want{})
+	first, err := actor(t, c, 1).Do(t.Context(), "nobody", asCommand(edge.Send, m))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if again, err := actor(t, c, 2).Send(t.Context(), "nobody", m, edge.Want{}); err != nil || again.Seq != first.Seq {
+	if again, err := actor(t, c, 2).Do(t.Context(), "nobody", asCommand(edge.Send, m)); err != nil || again.Seq != first.Seq {
 		t.Errorf("sent again: %+v, %v; want %+v", again, err, first)
 	}
-	if _, err := actor(t, c, 1).Send(t.Context(), "nobody", to("alice", agora.Whole, "", `2`), edge.Want{}); err != nil {
+	if _, err := actor(t, c, 1).Do(t.Context(), "nobody", asCommand(edge.Send, to("alice", agora.Whole, "", `2`))); err != nil {
 		t.Fatal(err)
 	}
 	alice.Expect(`{"type":"message","from":"nobody","payload":{"hello":1}}`)
 	alice.Expect(`{"type":"message","from":"nobody","payload":2}`)
-	if _, err := actor(t, c, 1).Send(t.Context(), "nobody", to("alice", agora.Start, "s", `1`), edge.Want{}); code(err) != agora.InvalidRequest {
+	if _, err := actor(t, c, 1).Do(t.Context(), "nobody", asCommand(edge.Send, to("alice", agora.Start, "s", `1`))); code(err) != agora.InvalidRequest {
 		t.Errorf("a stream of nobody's: %v", err)
 	}
-	if _, err := actor(t, c, 1).Send(t.Context(), "nobody", to("alice", agora.Chunk, "s", `1`), edge.Want{}); code(err) != agora.StreamNotFound {
+	if _, err := actor(t, c, 1).Do(t.Context(), "nobody", asCommand(edge.Send, to("alice", agora.Chunk, "s", `1`))); code(err) != agora.StreamNotFound {
 		t.Errorf("a part of a stream of nobody's: %v", err)
 	}
-	if _, err := actor(t, c, 1).Send(t.Context(), "nobody", to("unknown", agora.Whole, "", `1`), edge.Want{}); code(err) != agora.AgentNotFound {
+	if _, err := actor(t, c, 1).Do(t.Context(), "nobody", asCommand(edge.Send, to("unknown", agora.Whole, "", `1`))); code(err) != agora.AgentNotFound {
 		t.Errorf("to who is not there: %v", err)
 	}
 }
@@ -144,7 +146,7 @@ func TestWhatIsSaidElsewhereFollowsASessionThatMoves(t *testing.T) {
 		speaker := actor(t, c, k)
 		all.Go(func() {
 			for i := range each {
-				if _, err := speaker.Send(ctx, "bob", to("alice", agora.Whole, "", fmt.Sprintf(`[%d,%d]`, k, i)), edge.Want{}); err != nil {
+				if _, err := speaker.Do(ctx, "bob", asCommand(edge.Send, to("alice", agora.Whole, "", fmt.Sprintf(`[%d,%d]`, k, i)))); err != nil {
 					t.Errorf("%d of speaker %d: %v", i, k, err)
 					return
 				}
@@ -193,12 +195,12 @@ func TestRequestsOfAnAgentShareItsRate(t *testing.T) {
 	c := start(t, agoratest.Options{Edges: 1, Node: edge.Config{Limits: admission.Limits{Rate: 0.01, Burst: 300}}}) // three messages
 	alice, _ := registered(t, c, 0, "alice")
 	for k := range 4 {
-		_, err := actor(t, c, 0).Send(t.Context(), "nobody", to("alice", agora.Whole, "", `1`), edge.Want{})
+		_, err := actor(t, c, 0).Do(t.Context(), "nobody", asCommand(edge.Send, to("alice", agora.Whole, "", `1`)))
 		if limited := code(err) == agora.RateLimited; limited != (k == 3) || !limited && err != nil {
 			t.Errorf("message %d: %v", k, err)
 		}
 	}
-	if _, err := actor(t, c, 0).Send(t.Context(), "somebody", to("alice", agora.Whole, "", `1`), edge.Want{}); err != nil {
+	if _, err := actor(t, c, 0).Do(t.Context(), "somebody", asCommand(edge.Send, to("alice", agora.Whole, "", `1`))); err != nil {
 		t.Errorf("another agent: %v", err)
 	}
 	alice.ExpectAll(`{"from":"nobody"}`, `{"from":"nobody"}`, `{"from":"nobody"}`, `{"from":"somebody"}`)
@@ -213,11 +215,11 @@ func TestWhatIsSaidAgainIsOneMessageWhateverBecameOfTheSession(t *testing.T) {
 	say := func(k int) (sent, answered uint64) {
 		m, r := to("alice", agora.Whole, "", `"sent"`), piece("alice", agora.Whole, "r", "q", `"answered"`)
 		m.ID = "m"
-		out, err := actor(t, c, k).Send(await.Context(t), "bob", m, edge.Want{})
+		out, err := actor(t, c, k).Do(await.Context(t), "bob", asCommand(edge.Send, m))
 		if err != nil {
 			t.Fatal(err)
 		}
-		of, err := actor(t, c, k).Answer(await.Context(t), "bob", r, edge.Want{})
+		of, err := actor(t, c, k).Do(await.Context(t), "bob", asCommand(edge.Answer, r))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -252,7 +254,7 @@ func TestRequestsOfAnAgentShareItsRateAtAllEdges(t *testing.T) {
 	for _, who := range []agora.AgentID{"nobody", "bob"} {
 		said := 0
 		for k := range 2 * room {
-			_, err := actor(t, c, k%3).Send(t.Context(), who, to("alice", agora.Whole, "", `1`), edge.Want{})
+			_, err := actor(t, c, k%3).Do(t.Context(), who, asCommand(edge.Send, to("alice", agora.Whole, "", `1`)))
 			switch {
 			case err == nil:
 				said++

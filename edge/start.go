@@ -66,7 +66,7 @@ func newNode(cfg Config) *Node {
 	})
 	n.calls = newCalls(cfg, n.owner, n.relay, &n.limits)
 	n.owner.Restores(n.calls.Hold)
-	n.acts = acts{n.owner.Holder(), cfg.Broker, cfg.Presence, &n.sessions, n.calls}
+	n.holders = holders{n.owner.Holder(), cfg.Broker, cfg.Presence, &n.sessions, n.calls}
 	n.approvals = approvals{cfg.Approvals, cfg.Broker, n.relay}
 	n.wheel = NewWheel(min(time.Second, cfg.Confirm/2, cfg.Heartbeat/2, cfg.Timeout/4))
 	return n

@@ -36,7 +36,7 @@ func TestWhatBecameOfEveryPartIsToldWhereItsSenderSaid(t *testing.T) {
 		m := to("bob", part, "s", `"x"`)
 		m.N = uint64(i + 1)
 		told := make(chan edge.Notice, 1)
-		if err := s.Send(await.Context(t), m, edge.Want{Told: func(n edge.Notice) { told <- n }}); err != nil {
+		if err := s.Do(await.Context(t), &edge.Command{Verb: edge.Send, Message: m, Told: func(n edge.Notice) { told <- n }}); err != nil {
 			t.Fatalf("part %d: %v", part, err)
 		}
 		if n := await.Recv(t, "what became of it", told); n.Kind != edge.NoticeReceipt || n.N != m.N || n.Seq == 0 {

@@ -136,11 +136,11 @@ func TestOnlyAPartThatNobodySendsAgainLeavesAHole(t *testing.T) {
 		"without number, and the socket's gone": {gone, 0, agora.AsError(context.Canceled), true},
 		"without number, and the claim's taken": {here, 0, taken, true},
 	} {
-		if got := (ordered{new(Session)}).leavesHole(c.socket, c.n, c.err); got != c.want {
+		if got := new(lifecycle).leavesHole(c.socket, c.n, c.err); got != c.want {
 			t.Errorf("%s: leavesHole = %t, want %t", name, got, c.want)
 		}
 	}
-	s := ordered{new(Session)}
+	s := new(lifecycle)
 	s.leavesHole(here, 1, taken)
 	if s.leavesHole(here, 2, agora.Errorf(agora.Unavailable, "number 1 was refused and has not come again")) {
 		t.Error("what follows a part that came too late leaves a hole")

@@ -208,7 +208,7 @@ func (r *request) say(ctx context.Context, parts []agora.Message) error {
 	}
 	for _, m := range parts {
 		m.Body = slices.Clone(m.Body)
-		if err := r.node.session.Send(ctx, m, edge.Want{}); err != nil {
+		if err := r.node.session.Do(ctx, &edge.Command{Verb: edge.Send, Message: m}); err != nil {
 			return err
 		}
 	}

@@ -45,7 +45,7 @@ func (p *puller) run(ctx context.Context, s *edge.Session) {
 		}
 		s.Written()
 		if len(ds) > 0 {
-			_ = s.Ack(ctx, "", last) // what was delivered may be acknowledged
+			_ = s.Do(ctx, &edge.Command{Verb: edge.Ack, Seq: last}) // what was delivered may be acknowledged
 			continue
 		}
 		select {
@@ -108,7 +108,7 @@ func send(b *testing.B, c *agoratest.Cluster, streams int, got *atomic.Int64) {
 	s := opened(b, c, 1, "from", &puller{woken: make(chan struct{}, 1)})
 	say := func(part agora.Part, k int, body []byte) {
 		m := agora.Message{Kind: agora.Request, Part: part, Stream: fmt.Sprint(k), To: agora.Address{Agent: "n"}, Body: body}
-		if err := s.Send(context.Background(), m, edge.Want{}); err != nil {
+		if err := s.Do(context.Background(), &edge.Command{Verb: edge.Send, Message: m}); err != nil {
 			b.Error(err)
 		}
 	}

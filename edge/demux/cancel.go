@@ -40,7 +40,7 @@ func cancelStream(s *edge.Session, k key, first uint64) error {
 	told := make(chan edge.Notice, 1)
 	id := "demux-" + strconv.FormatUint(first, 36)
 	m := agora.Message{ID: id, Kind: agora.Request, Part: agora.Cancel, Stream: k.stream, To: agora.Address{Agent: k.peer}}
-	err := s.Send(ctx, m, edge.Want{RequestID: id, Told: func(n edge.Notice) {
+	err := s.Do(ctx, &edge.Command{Verb: edge.Send, Message: m, ID: id, Told: func(n edge.Notice) {
 		select {
 		case told <- n:
 		default:

@@ -338,7 +338,7 @@ func TestWhatConcernsAnExchangeReachesItAndTheRestTheDoor(t *testing.T) {
 	a.open("q")
 	x = n.exchange()
 	x.Bind("answer")
-	if err := n.session.Send(t.Context(), agora.Message{Kind: agora.Reply, Part: agora.Start, Stream: "answer", To: agora.Address{Agent: "a"}}, edge.Want{}); err != nil {
+	if err := n.session.Do(t.Context(), &edge.Command{Verb: edge.Send, Message: agora.Message{Kind: agora.Reply, Part: agora.Start, Stream: "answer", To: agora.Address{Agent: "a"}}}); err != nil {
 		t.Fatal(err)
 	}
 	a.Await(`{"type":"reply","stream_id":"answer"}`)
@@ -349,7 +349,7 @@ func TestWhatConcernsAnExchangeReachesItAndTheRestTheDoor(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 
-	if err := n.session.Send(t.Context(), agora.Message{Kind: agora.Request, Part: agora.Start, Stream: "own", To: agora.Address{Agent: "a"}}, edge.Want{}); err != nil {
+	if err := n.session.Do(t.Context(), &edge.Command{Verb: edge.Send, Message: agora.Message{Kind: agora.Request, Part: agora.Start, Stream: "own", To: agora.Address{Agent: "a"}}}); err != nil {
 		t.Fatal(err)
 	}
 	a.Await(`{"type":"message","stream_id":"own"}`)

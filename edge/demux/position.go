@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/agora-relay/agora"
+	"github.com/agora-relay/agora/edge"
 )
 
 // position is how far the mailbox was dispatched, and up to where it is consumed. Its Demux's mu guards it.
@@ -170,7 +171,7 @@ func (d *Demux) tell(upTo uint64) {
 	if upTo == 0 {
 		return
 	}
-	if err := d.session.Load().Ack(context.Background(), "", upTo); err != nil {
+	if err := d.session.Load().Do(context.Background(), &edge.Command{Verb: edge.Ack, Seq: upTo}); err != nil {
 		d.cfg.Log.Debug("position was not acknowledged", "seq", upTo, "err", err)
 	}
 }

@@ -63,19 +63,18 @@ func (s *saying) own(m agora.Message, e *iat.Envelope) agora.Message {
 	return m
 }
 
-// teller says messages: an actor, which waits until they are stored, or a session.
-type teller interface {
-	send(ctx context.Context, m agora.Message, w edge.Want) error
-	answer(ctx context.Context, m agora.Message, w edge.Want) error
+// doer does commands: an actor, which waits until they are stored, or a session, in the order in which they are said.
+type doer interface {
+	do(ctx context.Context, c edge.Command) error
 }
 
 // tell says an envelope that nothing is waited for but that it is stored.
 func (s *saying) tell(ctx context.Context, e *iat.Envelope) error {
-	return s.tellBy(ctx, e, byActor{s}, edge.Want{Receipts: e.Receipts})
+	return s.tellBy(ctx, e, byActor{s}, edge.Command{Receipts: e.Receipts})
 }
 
-// tellBy is tell by a teller.
-func (s *saying) tellBy(ctx context.Context, e *iat.Envelope, by teller, w edge.Want) error {
+// tellBy is tell by a doer; c says what the sender wants to be told.
+func (s *saying) tellBy(ctx context.Context, e *iat.Envelope, by doer, c edge.Command) error {
 	if agora.AgentID(e.To) == agora.Cluster {
 		return &iat.Fault{Err: agora.Errorf(agora.InvalidRequest, "the cluster itself takes %s and %s alone", iat.ActionRegister, iat.ActionApproval), Path: "/header/to", ID: e.ID}
 	}
@@ -83,50 +82,50 @@ func (s *saying) tellBy(ctx context.Context, e *iat.Envelope, by teller, w edge.
 	if err != nil {
 		return err
 	}
-	m := s.message(e, root)
+	c.Verb, c.Message = edge.Send, s.message(e, root)
 	switch {
 	case e.Type == iat.Response:
-		return s.respond(ctx, e, m, by, w)
+		c.Verb = edge.Answer
+		return s.respond(ctx, e, by, c)
 	case e.Type == iat.Chunk:
-		err := by.answer(ctx, m, w)
+		c.Verb = edge.Answer
+		err := by.do(ctx, c)
 		if err != nil && agora.AsError(err).Code == agora.StreamNotFound { // it was refused before it was counted
 			err = cmp.Or(s.actor.SpendBeside(s.as), err)
 		}
 		return err
 	case e.Type == iat.Notification && e.Parent != "" && e.Action == iat.ActionStreamEnd:
-		m.Part = agora.End
-		return s.orPlain(ctx, m, by, w, by.answer)
+		c.Message.Part, c.Verb = agora.End, edge.Answer
+		return orPlain(ctx, by, c, by.do(ctx, c))
 	case e.Type == iat.Notification && e.Parent != "" && e.Action == iat.ActionCancel:
-		m.Part, m.Stream = agora.Cancel, e.Parent
-		return s.orPlain(ctx, m, by, w, s.cancel(by))
+		c.Message.Part, c.Message.Stream = agora.Cancel, e.Parent
+		return orPlain(ctx, by, c, s.cancel(ctx, by, c))
 	}
-	return by.send(ctx, m, w)
+	return by.do(ctx, c)
 }
 
-// cancel returns what gives up a stream of either side, or a request of its own that was POSTed.
-func (s *saying) cancel(by teller) func(context.Context, agora.Message, edge.Want) error {
-	return func(ctx context.Context, m agora.Message, w edge.Want) error {
-		done, err := s.actor.CancelCall(ctx, s.as, m.To.Agent, m.Stream)
-		if done || err != nil {
-			return err
-		}
-		return by.send(ctx, m, w)
+// cancel gives up a stream of either side, or a request of its own that was POSTed.
+func (s *saying) cancel(ctx context.Context, by doer, c edge.Command) error {
+	done, err := s.actor.CancelCall(ctx, s.as, c.Message.To.Agent, c.Message.Stream)
+	if done || err != nil {
+		return err
 	}
+	return by.do(ctx, c)
 }
 
-// orPlain says what ends a stream; where none of its name is open it is a notification like any.
-func (s *saying) orPlain(ctx context.Context, m agora.Message, by teller, w edge.Want, say func(context.Context, agora.Message, edge.Want) error) error {
-	err := say(ctx, m, w)
+// orPlain says what was to end a stream, and was answered by err: where none of its name is open it is a notification like any.
+func orPlain(ctx context.Context, by doer, c edge.Command, err error) error {
 	if e, ok := errors.AsType[*agora.Error](err); !ok || e.Code != agora.StreamNotFound && e.Code != agora.Unavailable {
 		return err
 	}
-	m.Part, m.Stream, m.Meta.Parent = agora.Whole, "", ""
-	return by.send(ctx, m, w)
+	c.Verb = edge.Send
+	c.Message.Part, c.Message.Stream, c.Message.Meta.Parent = agora.Whole, "", ""
+	return by.do(ctx, c)
 }
 
 // respond says a response, with which an execute is over.
-func (s *saying) respond(ctx context.Context, e *iat.Envelope, m agora.Message, by teller, w edge.Want) error {
-	if err := by.answer(ctx, m, w); err != nil {
+func (s *saying) respond(ctx context.Context, e *iat.Envelope, by doer, c edge.Command) error {
+	if err := by.do(ctx, c); err != nil {
 		return err
 	}
 	s.door.done(ctx, presence.Execute{Tenant: s.tenant(), Callee: s.as, Caller: agora.AgentID(e.To), Request: e.Parent})
@@ -157,16 +156,11 @@ func (s *saying) root(ctx context.Context, e *iat.Envelope) (string, error) {
 
 func (s *saying) tenant() string { return s.actor.Principal().Tenant }
 
-// byActor says messages for an agent whose session, if it has one, may be anywhere.
+// byActor does commands of an agent whose session, if it has one, may be anywhere.
 type byActor struct{ *saying }
 
-func (b byActor) send(ctx context.Context, m agora.Message, w edge.Want) error {
-	_, err := b.actor.Send(ctx, b.as, m, w)
-	return err
-}
-
-func (b byActor) answer(ctx context.Context, m agora.Message, w edge.Want) error {
-	_, err := b.actor.Answer(ctx, b.as, m, w)
+func (b byActor) do(ctx context.Context, c edge.Command) error {
+	_, err := b.actor.Do(ctx, b.as, c)
 	return err
 }
 

@@ -288,10 +288,10 @@ func (p *peer) said(ctx context.Context, e *iat.Envelope) error {
 		if err != nil {
 			return err
 		}
-		return p.session.Ack(ctx, "", seq)
+		return p.session.Do(ctx, &edge.Command{Verb: edge.Ack, Seq: seq})
 	}
 	s.proves = (e.Receipts|p.link.receipts)&agora.Stored != 0
-	w := edge.Want{RequestID: e.ID, Receipts: e.Receipts, Request: e.ID}
+	c := edge.Command{ID: e.ID, Receipts: e.Receipts, Request: e.ID}
 	if e.Receipts != 0 {
 		p.link.ask(e.ID)
 	}
@@ -299,9 +299,9 @@ func (p *peer) said(ctx context.Context, e *iat.Envelope) error {
 		p.door.stats.Chunks.Add(1)
 	}
 	if (e.Type == iat.Chunk || e.Stream) && e.Receipts == 0 && p.link.receipts == 0 {
-		w.RequestID = "" // its stream says which one it was
+		c.ID = "" // its stream says which one it was
 	}
-	return s.tellBy(ctx, e, bySession{p.session}, w)
+	return s.tellBy(ctx, e, bySession{p.session}, c)
 }
 
 // register changes the card of the session's agent, for as long as that lasts.
@@ -319,16 +319,10 @@ func (p *peer) register(ctx context.Context, e *iat.Envelope) error {
 	return nil
 }
 
-// bySession says messages for the agent of a session that is here, in the order in which they are said.
+// bySession does commands in a session that is here.
 type bySession struct{ *edge.Session }
 
-func (b bySession) send(ctx context.Context, m agora.Message, w edge.Want) error {
-	return b.Send(ctx, m, w)
-}
-
-func (b bySession) answer(ctx context.Context, m agora.Message, w edge.Want) error {
-	return b.Answer(ctx, m, w)
-}
+func (b bySession) do(ctx context.Context, c edge.Command) error { return b.Do(ctx, &c) }
 
 // errorsFor is in what time errors are counted that end a socket.
 const errorsFor = 10 * time.Second

@@ -99,9 +99,11 @@ func unix(t time.Time) uint64 {
 }
 
 func (v *verbs) relay(s *edge.Session, f *wire.Frame) error {
-	m, w := f.Relay(), want(f)
+	c := commandOf(edge.Send, f)
+	c.Message = f.Relay()
+	m := &c.Message
 	if m.Part == agora.Whole || m.Part == agora.Start {
-		correlate(s, f, &m, &w)
+		correlate(s, f, &c)
 		if m.Kind == agora.Reply && f.RequestID == "" && m.Meta.Parent != "" {
 			m.Meta.Parent = v.meant(m.To.Agent, m.Meta.Parent)
 		}
@@ -109,8 +111,8 @@ func (v *verbs) relay(s *edge.Session, f *wire.Frame) error {
 	if m.Part == agora.Cancel {
 		m.Kind = agora.Request // the session knows whose stream it is
 	}
-	own(&m)
-	return s.Send(v.context(), m, w)
+	own(m)
+	return s.Do(v.context(), &c)
 }
 
 // cancel gives up an open call of the connection, or a stream.
@@ -137,7 +139,8 @@ func own(m *agora.Message) {
 
 // correlate reads what ties a request and its reply together: the name that a request has in its payload, or else beside it; of a reply
 // what stands beside it counts first.
-func correlate(s *edge.Session, f *wire.Frame, m *agora.Message, w *edge.Want) {
+func correlate(s *edge.Session, f *wire.Frame, c *edge.Command) {
+	m := &c.Message
 	if m.Kind == agora.Request && f.DeadlineMS == 0 && f.RequestID == "" {
 		return
 	}
@@ -153,32 +156,38 @@ func correlate(s *edge.Session, f *wire.Frame, m *agora.Message, w *edge.Want) {
 	}
 	if f.DeadlineMS > 0 {
 		m.Meta.Deadline = s.Now().Add(time.Duration(f.DeadlineMS) * time.Millisecond)
-		w.Request = name
+		c.Request = name
 	}
 }
 
-// want is what a frame asks to be told of its message.
-func want(f *wire.Frame) edge.Want {
-	return edge.Want{RequestID: f.ID, Receipts: f.Receipts, Trace: f.Traceparent}
+// commandOf is a frame as a command, but for what its verb needs.
+func commandOf(verb edge.Verb, f *wire.Frame) edge.Command {
+	return edge.Command{Verb: verb, ID: f.ID, Receipts: f.Receipts, Trace: f.Traceparent, Space: f.Space, Event: f.EventID, Data: f.Data, N: f.N}
 }
 
-func (v *verbs) ack(s *edge.Session, f *wire.Frame) error { return s.Ack(v.context(), f.Space, f.Seq) }
+func (v *verbs) ack(s *edge.Session, f *wire.Frame) error {
+	return s.Do(v.context(), &edge.Command{Verb: edge.Ack, Space: f.Space, Seq: f.Seq})
+}
 
 func (v *verbs) join(s *edge.Session, f *wire.Frame) error {
-	where := spaces.Where{HasLast: f.HasLastSeq, Last: f.LastSeq, History: f.History}
-	return s.Join(v.context(), f.Space, where, func(j spaces.Joined) {
-		answer := &wire.Frame{Type: "space.joined", ID: f.ID, Space: f.Space, Seq: j.Seq}
-		answer.Members, answer.LeftOut = v.members(s.Agent(), j.Members)
+	c := commandOf(edge.Join, f)
+	c.Where = spaces.Where{HasLast: f.HasLastSeq, Last: f.LastSeq, History: f.History}
+	c.Done = func(o edge.Outcome) {
+		answer := &wire.Frame{Type: "space.joined", ID: f.ID, Space: f.Space, Seq: o.Joined.Seq}
+		answer.Members, answer.LeftOut = v.members(s.Agent(), o.Joined.Members)
 		v.out.queue(answer)
-	})
+	}
+	return s.Do(v.context(), &c)
 }
 
 func (v *verbs) leaveSpace(s *edge.Session, f *wire.Frame) error {
-	return s.Leave(v.context(), f.Space, func() {
+	c := commandOf(edge.Leave, f)
+	c.Done = func(edge.Outcome) {
 		if f.ID != "" {
 			v.out.queue(&wire.Frame{Type: "space.left", ID: f.ID, Space: f.Space})
 		}
-	})
+	}
+	return s.Do(v.context(), &c)
 }
 
 func (v *verbs) create(s *edge.Session, f *wire.Frame) error {
@@ -190,20 +199,22 @@ func (v *verbs) create(s *edge.Session, f *wire.Frame) error {
 }
 
 func (v *verbs) publish(s *edge.Session, f *wire.Frame) error {
+	c := commandOf(edge.Publish, f)
 	if f.Stream {
-		return s.PublishStart(v.context(), f.Space, f.N, f.Data, want(f))
+		c.Verb = edge.OpenEvent
 	}
-	return s.Publish(v.context(), f.Space, f.N, f.Data, want(f))
+	return s.Do(v.context(), &c)
 }
 
 func (v *verbs) publishDelta(s *edge.Session, f *wire.Frame) error {
-	return s.PublishPart(v.context(), f.Space, f.EventID, agora.Chunk, f.N, f.Data, edge.Want{})
+	return s.Do(v.context(), &edge.Command{Verb: edge.ContinueEvent, Space: f.Space, Event: f.EventID, Part: agora.Chunk, N: f.N, Data: f.Data})
 }
 
 func (v *verbs) publishDone(s *edge.Session, f *wire.Frame) error {
-	return s.PublishPart(v.context(), f.Space, f.EventID, agora.End, f.N, nil, edge.Want{})
+	return s.Do(v.context(), &edge.Command{Verb: edge.ContinueEvent, Space: f.Space, Event: f.EventID, Part: agora.End, N: f.N})
 }
 
 func (v *verbs) cancelEvent(s *edge.Session, f *wire.Frame) error {
-	return s.CancelEvent(v.context(), f.Space, f.EventID, want(f))
+	c := commandOf(edge.CancelEvent, f)
+	return s.Do(v.context(), &c)
 }

@@ -219,7 +219,7 @@ func (c *lineConn) read(ctx context.Context) (bye bool) {
 		case "send":
 			to, body, _ := strings.Cut(rest, " ")
 			m := agora.Message{To: agora.Address{Agent: agora.AgentID(to)}, Body: json.RawMessage(body)}
-			if err := c.session.Send(ctx, m, edge.Want{}); err != nil {
+			if err := c.session.Do(ctx, &edge.Command{Verb: edge.Send, Message: m}); err != nil {
 				return false
 			}
 		case "bye":

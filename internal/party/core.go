@@ -11,7 +11,6 @@ import (
 	"github.com/agora-relay/agora/edge"
 	"github.com/agora-relay/agora/edge/call"
 	"github.com/agora-relay/agora/internal/await"
-	"github.com/agora-relay/agora/spaces"
 )
 
 // Core is the core itself, without any door: parties that hold a session, and ask by calls. What the suite says of doors, it says of this.
@@ -102,13 +101,11 @@ func (p *coreParty) say(ctx context.Context, l *coreLink, w Word) error {
 	}
 	n := p.numbers.next(w.place())
 	told := make(chan edge.Notice, 1)
-	want := edge.Want{Told: func(n edge.Notice) { told <- n }}
-	var err error
-	if w.Kind == agora.Event {
-		err = l.session.Publish(ctx, w.Space, n, w.Body, want)
-	} else {
-		err = l.session.Send(ctx, p.message(l, w, n), want)
+	c := edge.Command{Verb: edge.Publish, Space: w.Space, N: n, Data: w.Body, Told: func(n edge.Notice) { told <- n }}
+	if w.Kind != agora.Event {
+		c = edge.Command{Verb: edge.Send, Message: p.message(l, w, n), Told: c.Told}
 	}
+	err := l.session.Do(ctx, &c)
 	if err == nil {
 		select {
 		case t := <-told:
@@ -234,7 +231,7 @@ func (p *coreParty) Join(ctx context.Context, space string) error {
 	p.mu.Lock()
 	l := p.link
 	p.mu.Unlock()
-	return l.session.Join(ctx, space, spaces.Where{}, func(j spaces.Joined) {})
+	return l.session.Do(ctx, &edge.Command{Verb: edge.Join, Space: space})
 }
 
 // Look is that of a [Party].

@@ -107,9 +107,9 @@ func (s *acts) sayOnce(ctx context.Context, e *node, x *actor, k int) error {
 	body, name := fmt.Appendf(nil, `{"actor":%d,"nth":%d}`, x.n, k), fmt.Sprintf("act-%d-%d", x.n, k)
 	var err error
 	if x.to.IsSpace() {
-		_, err = e.actor.Publish(ctx, x.as.id, x.to.Space, body, edge.Want{RequestID: name})
+		_, err = e.actor.Do(ctx, x.as.id, edge.Command{Verb: edge.Publish, Space: x.to.Space, Data: body, ID: name})
 	} else {
-		_, err = e.actor.Send(ctx, x.as.id, agora.Message{ID: name, Kind: agora.Request, To: agora.Address{Agent: x.to.Agent}, Body: body}, edge.Want{})
+		_, err = e.actor.Do(ctx, x.as.id, edge.Command{Verb: edge.Send, Message: agora.Message{ID: name, Kind: agora.Request, To: agora.Address{Agent: x.to.Agent}, Body: body}})
 	}
 	return err
 }

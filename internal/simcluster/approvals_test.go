@@ -171,7 +171,7 @@ func (s *approvals) reply(ctx context.Context, r *risk, d *dice, v verdict) {
 		ID: fmt.Sprint(r.id, "-", d.Uint64()), Kind: agora.Reply, To: agora.Address{Agent: r.by}, Meta: agora.Meta{Parent: r.id, Request: r.id},
 		Body: fmt.Appendf(nil, `{"approved":%v}`, v.approved),
 	}
-	_, _ = e.actor.Send(ctx, r.to, m, edge.Want{}) // where nothing is pending that it knows of, it is mail like any
+	_, _ = e.actor.Do(ctx, r.to, edge.Command{Verb: edge.Send, Message: m}) // where nothing is pending that it knows of, it is mail like any
 }
 
 func (s *approvals) note(r *risk, v verdict) {

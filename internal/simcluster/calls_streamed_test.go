@@ -172,7 +172,7 @@ func (s *uploads) answer(c *upload) { c.answers = append(c.answers, c.to.reply(c
 // cancel has who is asked cancel the request: it is given nothing more of it.
 func (s *uploads) cancel(ctx context.Context, c *upload, x *edge.Session) {
 	m := agora.Message{Kind: agora.Request, Part: agora.Cancel, Stream: c.name(), To: agora.Address{Agent: uploader}}
-	if x.Send(ctx, m, edge.Want{}) != nil {
+	if x.Do(ctx, &edge.Command{Verb: edge.Send, Message: m}) != nil {
 		return
 	}
 	s.w.mu.Lock()

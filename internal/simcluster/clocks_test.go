@@ -57,7 +57,7 @@ func (s *clocks) ask(d *dice) {
 		id := fmt.Sprint("in-time-", k)
 		m := agora.Message{Kind: agora.Request, ID: id, To: agora.Address{Agent: b.id}, Body: fmt.Appendf(nil, `{"timed":%d}`, k)}
 		m.Meta.Request, m.Meta.Deadline = id, door.e.broker.Now().Add(within)
-		_ = x.Send(ctx, m, edge.Want{RequestID: id, Request: id, Told: func(n edge.Notice) { s.told(t, k, n) }}) // it may be refused
+		_ = x.Do(ctx, &edge.Command{Verb: edge.Send, Message: m, ID: id, Request: id, Told: func(n edge.Notice) { s.told(t, k, n) }}) // it may be refused
 	}})
 }
 

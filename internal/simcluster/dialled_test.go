@@ -121,7 +121,7 @@ func (s *dialled) store(ctx context.Context, e *node, p *process, k int) {
 	m := agora.Message{ID: fmt.Sprint(p.id, "-", k), To: agora.Address{Agent: p.id}, Body: fmt.Appendf(nil, "%d", k)}
 	for range 200 {
 		try, cancel := e.at(ctx)
-		_, err := e.actor.Send(try, "speaker", m, edge.Want{})
+		_, err := e.actor.Do(try, "speaker", edge.Command{Verb: edge.Send, Message: m})
 		cancel()
 		if err == nil {
 			s.w.mu.Lock()

@@ -200,18 +200,18 @@ func (d *door) handle(f upward) {
 	case say:
 		d.say(f.part)
 	case acknowledge:
-		if err := s.Ack(d.ctx, f.space, f.ack); err != nil {
+		if err := s.Do(d.ctx, &edge.Command{Verb: edge.Ack, Space: f.space, Seq: f.ack}); err != nil {
 			d.w.fail("%s: ack of %d, which was delivered, is refused: %v", d.a.id, f.ack, err)
 		}
 	case answer:
 		s.Pong(f.pong)
 	case join:
-		_ = s.Join(d.ctx, f.space, spaces.Where{}, func(j spaces.Joined) { d.queue(downward{joined: &j, nth: f.nth}) })
+		_ = s.Do(d.ctx, &edge.Command{Verb: edge.Join, Space: f.space, Done: func(o edge.Outcome) { d.queue(downward{joined: &o.Joined, nth: f.nth}) }})
 	case leave:
-		_ = s.Leave(d.ctx, f.space, func() { d.queue(downward{left: true}) })
+		_ = s.Do(d.ctx, &edge.Command{Verb: edge.Leave, Space: f.space, Done: func(edge.Outcome) { d.queue(downward{left: true}) }})
 	case cancel:
 		m := agora.Message{Kind: agora.Request, Part: agora.Cancel, Stream: f.part.stream, To: agora.Address{Agent: f.part.from.id}}
-		if s.Send(d.ctx, m, edge.Want{}) == nil {
+		if s.Do(d.ctx, &edge.Command{Verb: edge.Send, Message: m}) == nil {
 			d.w.silenced(d.a, f.part)
 		}
 	case does:
@@ -227,9 +227,9 @@ func (d *door) handle(f upward) {
 func (d *door) say(p *part) {
 	var err error
 	if p.lane.to.IsSpace() {
-		err = d.session.Publish(d.ctx, p.lane.to.Space, p.n, p.data(), edge.Want{RequestID: p.id, Receipts: agora.Stored})
+		err = d.session.Do(d.ctx, &edge.Command{Verb: edge.Publish, Space: p.lane.to.Space, N: p.n, Data: p.data(), ID: p.id, Receipts: agora.Stored})
 	} else {
-		err = d.session.Send(d.ctx, p.message(), edge.Want{RequestID: p.requestID(), Receipts: p.receipts()})
+		err = d.session.Do(d.ctx, &edge.Command{Verb: edge.Send, Message: p.message(), ID: p.requestID(), Receipts: p.receipts()})
 	}
 	d.w.handed(d, p, err)
 	if err != nil {
