@@ -8,11 +8,11 @@ import (
 
 // Dialects that have no names for streams name each by the request that it answers. What follows is for their doors.
 
-// answer says a part of the agent's answer to a request of m.To, which m.Meta.Parent names. A Chunk opens the answer's stream, of that name, where
-// none is open. The Whole answer is the End of the stream that is open, with its body. Said again under its ID it is the same part.
-// Where the agent says no part before it knows that the one before is stored, m.Indexed says so: then the stream outlives its edge.
-// With a Kind of Request a Chunk or an End goes on with a stream of the agent's own, which its request has opened under its own name; STREAM_NOT_FOUND
-// where none is open.
+// answer says a part of the agent's answer to a request of m.To, which m.Meta.Parent names. A Chunk opens the answer's
+// stream, of that name, where none is open. The Whole answer is the End of the stream that is open, with its body. Said
+// again under its ID it is the same part. Where the agent says no part before it knows that the one before is stored,
+// m.Indexed says so: then the stream outlives its edge. With a Kind of Request a Chunk or an End goes on with a stream
+// of the agent's own, which its request has opened under its own name; STREAM_NOT_FOUND where none is open.
 func (s *Session) answer(ctx context.Context, c *Command) error {
 	m := &c.Message
 	peer, name := s.peer(m.To.Agent), m.Meta.Parent
@@ -54,7 +54,8 @@ func (s *Session) answer(ctx context.Context, c *Command) error {
 	return s.say(ctx, c, m)
 }
 
-// NameStream says by which request the agent knows a stream of a peer's that was delivered to it. A cancel may name the stream so.
+// NameStream says by which request the agent knows a stream of a peer's that was delivered to it. A cancel may name the
+// stream so.
 func (s *Session) NameStream(peer agora.AgentID, stream, request string) {
 	s.incoming.name(streamKey{s.peer(peer), stream}, request)
 }
@@ -63,7 +64,8 @@ func notOpen(m *agora.Message) error {
 	return agora.Errorf(agora.StreamNotFound, "stream %q to %q is not open", m.Meta.Parent, m.To.Agent)
 }
 
-// openAnswer opens the stream of an answer. Its name is its key as well: where two parts of one answer come at one time, both open it, once.
+// openAnswer opens the stream of an answer. Its name is its key as well: where two parts of one answer come at one
+// time, both open it, once.
 func (s *Session) openAnswer(ctx context.Context, m agora.Message) error {
 	m.Part, m.Stream, m.ID, m.Body, m.Media, m.Index = agora.Start, m.Meta.Parent, "start", nil, "", 0
 	m.Meta.Request = m.Meta.Parent

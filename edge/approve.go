@@ -10,9 +10,10 @@ import (
 	"github.com/agora-relay/agora/internal/pause"
 )
 
-// RequireApproval asks for approval of what m says, in the name of an agent, once under m.ID: it is stored first, and then told to m.To.Agent by mail, unless
-// that is [agora.Cluster]. m.Meta.Deadline is when it expires, where that is sooner than the approvals' own expiry. Asked again, it returns what stands,
-// which may be decided. It takes some round trips. Errors: those of [approval.Approvals.Ask], FORBIDDEN, RATE_LIMITED, AGENT_NOT_FOUND.
+// RequireApproval asks for approval of what m says, in the name of an agent, once under m.ID: it is stored first, and
+// then told to m.To.Agent by mail, unless that is [agora.Cluster]. m.Meta.Deadline is when it expires, where that is
+// sooner than the approvals' own expiry. Asked again, it returns what stands, which may be decided. It takes some round
+// trips. Errors: those of [approval.Approvals.Ask], FORBIDDEN, RATE_LIMITED, AGENT_NOT_FOUND.
 func (a *Actor) RequireApproval(ctx context.Context, as agora.AgentID, m agora.Message) (approval.Approval, error) {
 	n, tenant := a.node, a.Principal().Tenant
 	if n.cfg.Approvals == nil {
@@ -47,8 +48,8 @@ func (s actingAs) mayRequire(ctx context.Context, m *agora.Message) error {
 	return s.actor.quota.SpendFor(ctx, s.actor.as(s.as), len(m.Body))
 }
 
-// AwaitApproval asks as RequireApproval does, blocks until that is decided, and returns the decision, which is not mailed to the asker then. Errors are those of
-// RequireApproval and [approval.Approvals.Await].
+// AwaitApproval asks as RequireApproval does, blocks until that is decided, and returns the decision, which is not
+// mailed to the asker then. Errors are those of RequireApproval and [approval.Approvals.Await].
 func (a *Actor) AwaitApproval(ctx context.Context, as agora.AgentID, m agora.Message) (approval.Approval, error) {
 	n, tenant := a.node, a.Principal().Tenant
 	stop, err := n.cfg.Broker.Answer(waiterName(tenant, as, m.ID), func(context.Context, []byte) []byte { return nil })
@@ -63,11 +64,13 @@ func (a *Actor) AwaitApproval(ctx context.Context, as agora.AgentID, m agora.Mes
 	return n.cfg.Approvals.Await(ctx, tenant, as, q.ID)
 }
 
-// decisionTime bounds how long a decision takes, from the question whether an asker waits for it until every edge knows it.
+// decisionTime bounds how long a decision takes, from the question whether an asker waits for it until every edge knows
+// it.
 const decisionTime = 10 * time.Second
 
-// LeaveApproval mails a decision that the asker did not wait for although the edge that decided believed so. A door calls it when the asker's connection has
-// ended while AwaitApproval ran, or before the door had answered. It does not block: it mails what is decided in the next 10 seconds, once.
+// LeaveApproval mails a decision that the asker did not wait for although the edge that decided believed so. A door
+// calls it when the asker's connection has ended while AwaitApproval ran, or before the door had answered. It does not
+// block: it mails what is decided in the next 10 seconds, once.
 func (a *Actor) LeaveApproval(as agora.AgentID, id string) {
 	n, tenant := a.node, a.Principal().Tenant
 	n.background(func() {

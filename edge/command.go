@@ -27,12 +27,12 @@ const (
 	verbUpdate Verb = "update" // Principal, Card, Detail: its card
 )
 
-// Command is one verb of an agent, from whatever door. [Session.Do] does it in the session that is here; [Actor.Do] at the edge that holds
-// the session, which gets the same value as JSON.
+// Command is one verb of an agent, from whatever door. [Session.Do] does it in the session that is here; [Actor.Do] at
+// the edge that holds the session, which gets the same value as JSON.
 type Command struct {
 	Verb     Verb           `json:"verb"`
 	Agent    agora.Address  `json:"agent"`          // whose session does it; [Actor.Do] sets it
-	ID       string         `json:"id"`             // of the frame: names it in receipts and errors; the same when a command is asked for again
+	ID       string         `json:"id"`             // of the frame: names it in receipts and errors
 	Receipts agora.Receipts `json:"want,omitempty"` // tiers asked for on the frame; those of the connection are added
 	Trace    string         `json:"trace,omitempty"`
 
@@ -50,9 +50,12 @@ type Command struct {
 	Card      []byte `json:"card,omitempty"`      // as presence packs it, like the next
 	Detail    []byte `json:"detail,omitempty"`
 
-	N    uint64        `json:"-"` // number of an event's frame, 0 where the client does not number; a message has its own
-	Told func(Notice)  `json:"-"` // is told what else the connection would be, on a goroutine that must not be blocked; the connection where it is nil
-	Done func(Outcome) `json:"-"` // is called before Do returns, unless that fails, to queue the answer: deliveries that follow are pulled behind it; may be nil
+	N uint64 `json:"-"` // number of an event's frame, 0 where the client does not number; a message has its own
+	// Told is told what the connection would be told where it is nil, on a goroutine that must not be blocked.
+	Told func(Notice) `json:"-"`
+	// Done queues the answer: it is called before Do returns, unless that fails, and deliveries that follow from the
+	// command are pulled behind it. It may be nil.
+	Done func(Outcome) `json:"-"`
 
 	pieces []json.RawMessage // of an event, as it is published: more than one where it is too large for one delta
 	failed func()            // is called before Told where what is sent is refused later; may be nil

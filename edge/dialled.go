@@ -50,7 +50,7 @@ func (a *Actor) reach(ctx context.Context, id agora.AgentID, what Command) error
 				return err
 			}
 			end = end.Add(time.Since(begun))
-			err = &agora.Error{Code: agora.Unavailable, Message: "the session of this agent can't be reached now", RetryAfter: time.Second}
+			err = errUnreachable
 		case code(err) != agora.Unavailable:
 			return err
 		}

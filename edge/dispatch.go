@@ -14,8 +14,8 @@ import (
 
 // What a session has to say to others is admitted here, whatever its verb and its door, before it goes into a lane.
 
-// admit is what must hold before a message is stored, by whatever verb and door it comes, once the session is usable: the right, the depth, the rate, the
-// screens. member says that the agent is in the space that an event is for.
+// admit is what must hold before a message is stored, by whatever verb and door it comes, once the session is usable:
+// the right, the depth, the rate, the screens. member says that the agent is in the space that an event is for.
 func (o *outgoing) admit(ctx context.Context, m *agora.Message, member bool) error {
 	if err := o.mayTell(ctx, m, member); err != nil {
 		return err
@@ -37,7 +37,8 @@ func (o *outgoing) mayTell(ctx context.Context, m *agora.Message, member bool) e
 	return o.mayAddress(ctx, m)
 }
 
-// dispatchMessage admits a message of the relay's verbs, and puts it into its lane; err is why it can't be told where it goes.
+// dispatchMessage admits a message of the relay's verbs, and puts it into its lane; err is why it can't be told where
+// it goes.
 func (o *outgoing) dispatchMessage(ctx context.Context, c *Command, m *agora.Message, err error) error {
 	if m.Part == agora.Whole {
 		m.Stream = "" // has said what it answers
@@ -61,7 +62,8 @@ func (o *outgoing) dispatchMessage(ctx context.Context, c *Command, m *agora.Mes
 	return o.put(ctx, *m, c)
 }
 
-// dispatchEvent admits an event, or a part of one, and puts it into its lane, where nothing is in its way already. A whole one that is larger than a delta may be goes in parts.
+// dispatchEvent admits an event, or a part of one, and puts it into its lane, where nothing is in its way already. A
+// whole one that is larger than a delta may be goes in parts.
 func (o *outgoing) dispatchEvent(ctx context.Context, c *Command, m *agora.Message, member bool, err error) error {
 	if err == nil {
 		err = o.admit(ctx, m, member)
@@ -83,7 +85,8 @@ func (o *outgoing) dispatchEvent(ctx context.Context, c *Command, m *agora.Messa
 	return err
 }
 
-// refusesEvent returns the answer to an event, or a part of one, that is not admitted. A part of one that was refused before needs no other answer.
+// refusesEvent returns the answer to an event, or a part of one, that is not admitted. A part of one that was refused
+// before needs no other answer.
 func (o *outgoing) refusesEvent(ctx context.Context, m *agora.Message, err error) error {
 	if m.Part <= agora.Start || ctx.Err() != nil {
 		return err
@@ -97,8 +100,8 @@ func (o *outgoing) refusesEvent(ctx context.Context, m *agora.Message, err error
 	return err
 }
 
-// mayPublish reports whether the agent may publish into a space: members do, and
-// into system spaces only who has that right. What goes on with an event was looked at when that began, and by review since.
+// mayPublish reports whether the agent may publish into a space: members do, and into system spaces only who has that
+// right. What goes on with an event was looked at when that began, and by review since.
 func (o *outgoing) mayPublish(ctx context.Context, m *agora.Message, member bool) error {
 	space, g := m.To.Space, o.review().by
 	if m.Part <= agora.Start {
@@ -124,7 +127,8 @@ func (o *outgoing) mayPublish(ctx context.Context, m *agora.Message, member bool
 
 // event makes the message of an event, or of a part of one, as members are to get it.
 func (o *outgoing) event(c *Command) (m agora.Message, err error) {
-	m = agora.Message{Kind: agora.Event, Part: c.Part, From: o.claim.Agent, To: agora.ToSpace(o.claim.Tenant, c.Space), N: c.N, Body: c.Data}
+	to := agora.ToSpace(o.claim.Tenant, c.Space)
+	m = agora.Message{Kind: agora.Event, Part: c.Part, From: o.claim.Agent, To: to, N: c.N, Body: c.Data}
 	switch {
 	case c.Verb == Publish:
 		m.ID, m.Meta.Trace, m.Part = EventKey(c.ID, c.N, c.Data), c.Trace, agora.Whole
@@ -172,7 +176,8 @@ func (o *outgoing) mails(ctx context.Context, m *agora.Message) bool {
 	return err == nil && !to.IsBox()
 }
 
-// mail stores such an answer like that of an agent without a session: should the session end before that is told, it is the same when it is said again.
+// mail stores such an answer like that of an agent without a session: should the session end before that is told, it is
+// the same when it is said again.
 func (o *outgoing) mail(ctx context.Context, c *Command, m agora.Message) (Outcome, error) {
 	m.To = o.peer(m.To.Agent)
 	err := o.usable()

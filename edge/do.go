@@ -10,14 +10,17 @@ import (
 	"github.com/agora-relay/agora/presence"
 )
 
-// Do does a command of the session's agent. What one goroutine has it do is stored in its order. An error is the answer to the frame; what comes later comes as
-// a notice. It blocks while too much is under way, or the rate of chunks is spent; Join, Leave, and a position of a space in Ack may take round trips.
+// Do does a command of the session's agent. What one goroutine has it do is stored in its order. An error is the answer
+// to the frame; what comes later comes as a notice. It blocks while too much is under way, or the rate of chunks is
+// spent; Join, Leave, and a position of a space in Ack may take round trips.
 //
-// The message of Send has Kind, Part, Stream, Index, N, To.Agent, Body and Meta, and as ID the client's own id. A stream that was refused is answered once: for
-// its later parts Do returns nil. An event that is published again with the same ID, or number, and data is the same event; the id of one that is opened is told by
-// a notice once it is stored. CancelEvent stops an event for all where the agent has published it, else for this agent alone. Join answers a member again, and with
-// HasLast or History replays events from there. Leave is no error for a non-member of a space that exists. Ack says that everything up to a
-// position has arrived: INVALID_REQUEST for one that was never delivered, UNAVAILABLE where that can't be told now.
+// The message of Send has Kind, Part, Stream, Index, N, To.Agent, Body and Meta, and as ID the client's own id. A
+// stream that was refused is answered once: for its later parts Do returns nil. An event that is published again with
+// the same ID, or number, and data is the same event; the id of one that is opened is told by a notice once it is
+// stored. CancelEvent stops an event for all where the agent has published it, else for this agent alone. Join answers
+// a member again, and with HasLast or History replays events from there. Leave is no error for a non-member of a space
+// that exists. Ack says that everything up to a position has arrived: INVALID_REQUEST for one that was never delivered,
+// UNAVAILABLE where that can't be told now.
 func (s *Session) Do(ctx context.Context, c *Command) error {
 	switch c.Verb {
 	case Send:
@@ -67,7 +70,8 @@ func (s *Session) say(ctx context.Context, c *Command, m *agora.Message) error {
 	return err
 }
 
-// store does with a message what the holder of the claim may alone. Should presence have lost the claim, it is told of that again first.
+// store does with a message what the holder of the claim may alone. Should presence have lost the claim, it is told of
+// that again first.
 func (s *Session) store(ctx context.Context, c *Command, m *agora.Message) error {
 	err := s.dispatch(ctx, c, m)
 	if !errors.Is(err, presence.ErrDeposed) || !guard.Looks {

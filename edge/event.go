@@ -41,7 +41,8 @@ func (s *Session) cancelEvent(ctx context.Context, c *Command) error {
 	}
 	switch {
 	case own:
-		return s.out.put(ctx, agora.Message{Kind: agora.Event, Part: agora.Cancel, Stream: event, From: s.claim.Agent, To: to}, c)
+		m := agora.Message{Kind: agora.Event, Part: agora.Cancel, Stream: event, From: s.claim.Agent, To: to}
+		return s.out.put(ctx, m, c)
 	case !found:
 		return agora.Errorf(agora.StreamNotFound, "no event %q is under way", event)
 	}
@@ -76,7 +77,8 @@ func (s *Session) findEvent(space, event string) (to agora.Address, own, found b
 }
 
 // putCut sends an event that was cut: its parts go as a stream, and are one frame to its sender. The last part has the
-// frame's number and receipt, as all of the event is stored when that is, and its outcome is the one answer to the frame.
+// frame's number and receipt, as all of the event is stored when that is, and its outcome is the one answer to the
+// frame.
 func (o *outgoing) putCut(ctx context.Context, m agora.Message, c *Command) error {
 	o.blocked.begin()
 	defer o.blocked.end()
@@ -106,12 +108,13 @@ func (o *outgoing) putCut(ctx context.Context, m agora.Message, c *Command) erro
 	}
 	m.Part, m.Body, m.Index, m.ID, m.N = agora.End, nil, uint32(len(c.pieces)), partKey(key, len(c.pieces)), n
 	last := asker{o, c.Told, c.failed, span}
-	err := o.sender().Send(ctx, m, relay.Options{Receipts: want, Frame: c.ID, Piece: true, Asker: relay.AskerFunc(func(t relay.Sent) {
+	how := relay.Options{Receipts: want, Frame: c.ID, Piece: true, Asker: relay.AskerFunc(func(t relay.Sent) {
 		if t.Err != nil && agora.AsError(t.Err).Code == agora.StreamNotFound && first != nil {
 			t.Err = first // it never began
 		}
 		last.Told(t)
-	})})
+	})}
+	err := o.sender().Send(ctx, m, how)
 	if err != nil {
 		span.End(agora.AsError(err)) // it is nobody's
 		return o.cutShort(m, n, len(c.pieces), err)
@@ -119,7 +122,8 @@ func (o *outgoing) putCut(ctx context.Context, m agora.Message, c *Command) erro
 	return nil
 }
 
-// cutShort returns why part i of an event was refused, and ends the event for the members where it will not be said again.
+// cutShort returns why part i of an event was refused, and ends the event for the members where it will not be said
+// again.
 func (o *outgoing) cutShort(m agora.Message, n uint64, i int, err error) error {
 	again := n > 0 && agora.AsError(err).Passes() || errors.Is(err, presence.ErrDeposed)
 	if i > 0 && !again {

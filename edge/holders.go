@@ -27,8 +27,8 @@ type holders struct {
 // errElsewhere means that who seemed to hold a session does not, or not any more.
 var errElsewhere = errors.New("the session is elsewhere")
 
-// do has the holder of a session do a command, once; it is the same command when it is asked for again. What of it needs no session is done by s, where that is not nil.
-// errElsewhere where nobody does it now.
+// do has the holder of a session do a command, once; it is the same command when it is asked for again. What of it
+// needs no session is done by s, where that is not nil. errElsewhere where nobody does it now.
 func (d *holders) do(ctx context.Context, c *Command, s *actingAs) (Outcome, error) {
 	needless := s != nil && (c.Verb == Send || c.Verb == Answer) // it may need no session
 	if c.Verb == Send && c.Message.Part == agora.Whole {
@@ -61,7 +61,8 @@ func (d *holders) do(ctx context.Context, c *Command, s *actingAs) (Outcome, err
 	return r.Outcome, r.err()
 }
 
-// goesOn tells whether a command is of a stream of a session that is in its grace: it waits for that to come back. What ends a stream is of none where none of its name is open.
+// goesOn tells whether a command is of a stream of a session that is in its grace: it waits for that to come back. What
+// ends a stream is of none where none of its name is open.
 func (d *holders) goesOn(ctx context.Context, c *Command) (bool, error) {
 	m := c.Message
 	switch m.Part {
@@ -85,8 +86,8 @@ func (d *holders) goesOn(ctx context.Context, c *Command) (bool, error) {
 	return d.presence.Addressees.Streams(ctx, c.Agent.Tenant, m.From, m.To, name)
 }
 
-// askFor asks the holder of a session for a command, now and then once more: question or answer may be lost. Where the session is found to be
-// elsewhere meanwhile, it waits no more.
+// askFor asks the holder of a session for a command, now and then once more: question or answer may be lost. Where the
+// session is found to be elsewhere meanwhile, it waits no more.
 func (d *holders) askFor(ctx context.Context, h presence.Holder, c *Command) (r commanded, err error) {
 	for {
 		if !guard.Acts {
@@ -113,7 +114,8 @@ func (d *holders) askFor(ctx context.Context, h presence.Holder, c *Command) (r 
 	}
 }
 
-// commandsName is the name under which one life of an edge is asked for commands: apart from short questions, as commands may wait.
+// commandsName is the name under which one life of an edge is asked for commands: apart from short questions, as
+// commands may wait.
 func commandsName(answers string) string { return answers + ".acts" }
 
 // doStored does a command and waits until it is stored, where it stores something.
@@ -171,5 +173,6 @@ func (out *Outcome) await(ctx context.Context, told <-chan Notice) error {
 	}
 }
 
-// actAgain is how long an Actor waits for the holder of a session before it looks whether that still is, and asks once more.
+// actAgain is how long an Actor waits for the holder of a session before it looks whether that still is, and asks once
+// more.
 const actAgain = 2 * time.Second

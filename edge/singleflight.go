@@ -5,8 +5,8 @@ import (
 	"sync"
 )
 
-// singleflight is the commands that this edge does for others. One that is asked for again, by who has no answer, is done once: the last to
-// ask is answered. The zero value is ready to use.
+// singleflight is the commands that this edge does for others. One that is asked for again, by who has no answer, is
+// done once: the last to ask is answered. The zero value is ready to use.
 type singleflight struct {
 	mu  sync.Mutex // guards all
 	now map[string]*flight

@@ -13,10 +13,11 @@ import (
 	"github.com/agora-relay/agora/internal/pause"
 )
 
-// What an Actor says, it says as an agent that it may be. A whole message is stored by the edge itself, under the name that the agent has given it.
-// All else is of a session: whichever edge holds that does it, so it stands in the session's lanes, and counts against its rates. While a session moves, an Actor waits
-// for its next holder, for as long as Config.Patience. Do blocks until what it stores is stored, and may be called
-// from any number of goroutines; each of them has its own order.
+// What an Actor says, it says as an agent that it may be. A whole message is stored by the edge itself, under the name
+// that the agent has given it. All else is of a session: whichever edge holds that does it, so it stands in the
+// session's lanes, and counts against its rates. While a session moves, an Actor waits for its next holder, for as long
+// as Config.Patience. Do blocks until what it stores is stored, and may be called from any number of goroutines; each
+// of them has its own order.
 
 // actingAs is an Actor as one of the agents that it may be.
 type actingAs struct {
@@ -26,10 +27,12 @@ type actingAs struct {
 
 func (a *Actor) actingAs(as agora.AgentID) actingAs { return actingAs{a, as} }
 
-// Do does a command of an agent that the actor may be, at the edge that holds the agent's session, and returns when that is stored. What it may do is looked at here by the
-// actor's rights, and by the session's holder as by [Session.Do]. A whole message of Send or Answer needs no session: it is stored by this edge, and with an ID
-// it is the same message when it is said again, whatever has become of the session meanwhile. The ID of a command is that of its message where that has one. Errors: FORBIDDEN,
-// those of a frame that is sent, UNAVAILABLE where the session can't be reached, INVALID_REQUEST or STREAM_NOT_FOUND for a stream of who has none.
+// Do does a command of an agent that the actor may be, at the edge that holds the agent's session, and returns when
+// that is stored. What it may do is looked at here by the actor's rights, and by the session's holder as by
+// [Session.Do]. A whole message of Send or Answer needs no session: it is stored by this edge, and with an ID it is the
+// same message when it is said again, whatever has become of the session meanwhile. The ID of a command is that of its
+// message where that has one. Errors: FORBIDDEN, those of a frame that is sent, UNAVAILABLE where the session can't be
+// reached, INVALID_REQUEST or STREAM_NOT_FOUND for a stream of who has none.
 func (a *Actor) Do(ctx context.Context, as agora.AgentID, c Command) (Outcome, error) {
 	if c.Verb == Answer {
 		c.Message.Indexed = true
@@ -73,7 +76,8 @@ func (s actingAs) alone(ctx context.Context, c *Command) (Outcome, error) {
 	case agora.Whole:
 		return s.post(ctx, c, c.Message)
 	case agora.Start:
-		return Outcome{}, agora.Errorf(agora.InvalidRequest, "a stream takes a connection of its sender, and '%s' has none", s.as)
+		const needs = "a stream takes a connection of its sender, and '%s' has none"
+		return Outcome{}, agora.Errorf(agora.InvalidRequest, needs, s.as)
 	}
 	return Outcome{}, agora.Errorf(agora.StreamNotFound, "'%s' has no connection, and so no stream that is open", s.as)
 }
@@ -99,7 +103,7 @@ func (s actingAs) do(ctx context.Context, c *Command) (Outcome, error) {
 		}
 		if !time.Now().Before(end) {
 			if errors.Is(err, errElsewhere) {
-				err = &agora.Error{Code: agora.Unavailable, Message: "the session of this agent can't be reached now", RetryAfter: time.Second}
+				err = errUnreachable
 			}
 			return Outcome{}, err
 		}
@@ -107,6 +111,11 @@ func (s actingAs) do(ctx context.Context, c *Command) (Outcome, error) {
 			return Outcome{}, agora.AsError(ctx.Err())
 		}
 	}
+}
+
+// errUnreachable is the answer of an Actor that has waited for the holder of a session in vain.
+var errUnreachable = &agora.Error{
+	Code: agora.Unavailable, Message: "the session of this agent can't be reached now", RetryAfter: time.Second,
 }
 
 // lookAgain is how long an Actor waits before it looks for the holder of a session again.
@@ -124,8 +133,8 @@ func (s actingAs) post(ctx context.Context, c *Command, m agora.Message) (Outcom
 	return s.store(ctx, c, m)
 }
 
-// store is post for what may be said, and was counted. The message's key is the agent's and the id's alone: it is stored once, whatever edge stores it, and whether or not the agent
-// has a session there, or at all.
+// store is post for what may be said, and was counted. The message's key is the agent's and the id's alone: it is
+// stored once, whatever edge stores it, and whether or not the agent has a session there, or at all.
 func (s actingAs) store(ctx context.Context, c *Command, m agora.Message) (Outcome, error) {
 	if strings.Contains(m.ID, reserved) || strings.Contains(m.Stream, reserved) {
 		return Outcome{}, errReserved
@@ -173,7 +182,8 @@ func (s actingAs) mayPost(ctx context.Context, m *agora.Message) error {
 	if why == "" {
 		return nil
 	}
-	asked, err := s.actor.node.cfg.Presence.Addressees.WroteTo(ctx, s.actor.Principal().Tenant, m.To.Agent, agora.ToAgent(s.actor.Principal().Tenant, s.as))
+	tenant := s.actor.Principal().Tenant
+	asked, err := s.actor.node.cfg.Presence.Addressees.WroteTo(ctx, tenant, m.To.Agent, agora.ToAgent(tenant, s.as))
 	if err != nil || asked {
 		return err
 	}
