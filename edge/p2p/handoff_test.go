@@ -21,6 +21,12 @@ import (
 // worker has a peer be an agent "worker", whose paths say what it does.
 func (s *site) worker(k int) *host {
 	s.t.Helper()
+	return s.works(k, "worker")
+}
+
+// works is worker for an agent of any name.
+func (s *site) works(k int, name string) *host {
+	s.t.Helper()
 	h := s.enter()
 	h.SetStreamHandler(wire.HandoffProtocol, func(st network.Stream) {
 		q, err := wire.Read(st, 0)
@@ -46,7 +52,7 @@ func (s *site) worker(k int) *host {
 		_ = st.Close()
 	})
 	h.reserve(k)
-	if status, answer := s.posts(k, "/register", fmt.Sprintf(`{"agent_name":"worker","peer_id":%q,"addrs":[]}`, h.ID())); status != http.StatusOK {
+	if status, answer := s.posts(k, "/register", fmt.Sprintf(`{"agent_name":%q,"peer_id":%q,"addrs":[]}`, name, h.ID())); status != http.StatusOK {
 		s.t.Fatalf("%d %s", status, answer)
 	}
 	return h

@@ -1,11 +1,13 @@
 package host
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"log/slog"
 	"os"
 	"sync"
+	"time"
 
 	"github.com/agora-relay/agora/client"
 	"github.com/agora-relay/agora/mcp/inbox"
@@ -21,6 +23,8 @@ type Config struct {
 	Why    func(ctx context.Context, id string) (any, error)
 	Socket string // where Brief asks what waits; see [Socket]. Empty: nowhere
 	Log    *slog.Logger
+	// Passing is how long another connection has the agent's id before tools fail of it: a hook that looks into the mailbox has it for a moment. 2 s if zero.
+	Passing time.Duration
 	// Bare leaves out the host's own tools and its inbox: what else is added to the server is all it has.
 	Bare bool
 }
@@ -49,7 +53,7 @@ func New(cfg Config) *Host {
 	own.Card.Metadata = ownPlace()
 	own.OnGap = h.inbox.Lose
 	own.Log = cfg.Log
-	h.link = newLink(own)
+	h.link = newLink(own, cmp.Or(cfg.Passing, 2*time.Second))
 	for _, name := range cfg.Spaces {
 		h.feeds.all[name] = newFeed(name, startHistory)
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"net"
 	"os"
 	"path/filepath"
 	"slices"
@@ -341,6 +342,58 @@ func TestASecondHostOfAnIDSaysWhoHasItAndTakesOverWhenThatEnds(t *testing.T) {
 	}
 	first.stop()
 	await.True(t, "the second to be the agent", func() bool { return !second.call("agora_inbox", nil).IsError })
+}
+
+// A hook looks into the mailbox when its host starts, at the time at which this server does.
+func TestAToolWaitsForAHookThatHasTheID(t *testing.T) {
+	t.Parallel()
+	c := startCluster(t)
+	hook := dial(t, c, "ann")
+	dials := make(chan struct{}, 1)
+	m := startModel(t, c.URLs(), "ann", func(cfg *host.Config, _ *mcp.ClientOptions) {
+		cfg.Passing = time.Hour
+		dial := cfg.Client.Dial
+		cfg.Client.Dial = func(ctx context.Context, network, addr string) (net.Conn, error) {
+			select {
+			case dials <- struct{}{}:
+			case <-t.Context().Done():
+			}
+			return dial(ctx, network, addr)
+		}
+	})
+	said := make(chan string, 1)
+	var work sync.WaitGroup
+	defer work.Wait()
+	work.Go(func() {
+		r, err := m.session.CallTool(await.Context(t), &mcp.CallToolParams{Name: "agora_inbox"})
+		switch {
+		case err != nil:
+			said <- err.Error()
+		case r.IsError:
+			said <- text(r)
+		default:
+			said <- ""
+		}
+	})
+	for range 4 { // it is refused, asks who has the id, and is refused again
+		<-dials
+	}
+	select {
+	case trouble := <-said:
+		t.Fatalf("the tool does not wait for the hook: %q", trouble)
+	default:
+	}
+	hook.Close()
+	for {
+		select {
+		case <-dials:
+		case trouble := <-said:
+			if trouble != "" {
+				t.Errorf("the tool fails once the hook has ended: %s", trouble)
+			}
+			return
+		}
+	}
 }
 
 func TestToolsSayThatNoEdgeCanBeReachedAndWorkOnceOneCan(t *testing.T) {

@@ -25,18 +25,20 @@ const (
 
 // link keeps a client that is the agent: it dials again what can't be the agent now, or can't be it any more.
 type link struct {
-	cfg client.Config
+	cfg     client.Config
+	passing time.Duration // that another one has the id before callers are told
 
 	mu      sync.Mutex // guards the fields below
 	c       *client.Client
-	err     error  // why there is no client, or its connection is lost; nil while it is connected
-	holder  string // who has the id, where another one has
+	err     error     // why there is no client, or its connection is lost; nil while it is connected
+	holder  string    // who has the id, where another one has
+	held    time.Time // since when another one has the id, as far as this knows; zero while none has
 	edge    string
 	changed chan struct{} // closed when c or err changes
 }
 
-func newLink(cfg client.Config) *link {
-	l := &link{cfg: cfg, err: errors.New("no edge has been reached yet"), changed: make(chan struct{})}
+func newLink(cfg client.Config, passing time.Duration) *link {
+	l := &link{cfg: cfg, passing: passing, err: errors.New("no edge has been reached yet"), changed: make(chan struct{})}
 	l.cfg.OnStatus = l.status
 	return l
 }
@@ -82,6 +84,12 @@ func (l *link) set(c *client.Client, err error, holder string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.c, l.err, l.holder = c, err, holder
+	switch {
+	case err == nil || agora.AsError(err).Code != agora.AgentExists:
+		l.held = time.Time{}
+	case l.held.IsZero():
+		l.held = time.Now()
+	}
 	l.change()
 }
 
@@ -133,13 +141,13 @@ func (l *link) client(ctx context.Context) (*client.Client, error) {
 	defer late.Stop()
 	for {
 		l.mu.Lock()
-		c, changed, held := l.c, l.changed, l.holder != "" || l.err != nil && agora.AsError(l.err).Code == agora.AgentExists
+		c, changed, held := l.c, l.changed, l.held
 		l.mu.Unlock()
 		if c != nil {
 			return c, nil
 		}
-		if held {
-			return nil, l.trouble()
+		if !held.IsZero() {
+			late.Reset(l.passing - time.Since(held))
 		}
 		select {
 		case <-changed:

@@ -97,10 +97,9 @@ func codex(c Config) Plan {
 }
 
 func gemini(c Config) Plan {
-	p, home := Plan{}, c.Home
+	p, home := Plan{Notes: []string{"Gemini CLI starts MCP servers, those of a user too, in no folder but those that you have trusted."}}, c.Home
 	if c.Scope == Project {
 		home = c.Dir
-		p.Notes = []string{"Gemini CLI reads .gemini/settings.json of a folder that you have trusted."}
 	}
 	edits := jsonEdits{c.serverEdit()}
 	for _, event := range []string{"SessionStart", "BeforeAgent"} {

@@ -53,7 +53,7 @@ func (p Plan) told(e Edit) string {
 	case p.removes && e.after == nil:
 		return "%s is removed: it had %s, and nothing else.\n"
 	case p.removes:
-		return "%s has no more %s.\n"
+		return "%s no longer has %s.\n"
 	case e.Changes():
 		return "%s has %s now.\n"
 	}
