@@ -148,6 +148,9 @@ func (b *boxes) route(m *agora.Message) (to agora.Address, found bool) {
 	if m.Part != agora.Whole {
 		x := b.streams[streamKey{m.To, m.Stream}]
 		if x != nil && (m.Part != agora.Start || !x.ended && x.since.IsZero() || x.takes(m)) { // else another answer begins under a name that was used before
+			if m.Part == agora.Start && !x.begun { // it was refused for the moment, and comes again
+				x.begins(m)
+			}
 			x.ended = x.ended || m.Part.Ends()
 			return x.at, true
 		}
@@ -162,12 +165,19 @@ func (b *boxes) route(m *agora.Message) (to agora.Address, found bool) {
 		}
 		return m.To, found
 	}
-	x.begun, x.ended, x.n, x.id, x.stream = true, false, m.N, m.ID, ""
+	x.begins(m)
 	if m.Part == agora.Start {
-		x.stream = m.Stream
 		b.streams[streamKey{m.To, m.Stream}] = x
 	}
 	return x.at, true
+}
+
+// begins notes that a message is the answer, or the start of it.
+func (x *box) begins(m *agora.Message) {
+	x.begun, x.ended, x.n, x.id, x.stream = true, false, m.N, m.ID, ""
+	if m.Part == agora.Start {
+		x.stream = m.Stream
+	}
 }
 
 // answerFor returns the box that a reply answers: the first one of its request that has no answer, or has this one. A reply that names no request is that to the
