@@ -233,12 +233,11 @@ func (s *Sender) track(k streamKey, m *agora.Message, o Options, l *lane) (st *s
 	st = s.open[k]
 	if st != nil {
 		s.uses(st, l)
-		st.awaited = st.awaited && m.Part != agora.Start
 	}
 	switch {
 	case m.Kind == agora.Control:
 		return nil, false, false
-	case m.Part == agora.Start && (st == nil || st.ended):
+	case m.Part == agora.Start && (st == nil || st.state == streamEnding):
 		st = &stream{key: k, kind: m.Kind, indexed: m.Indexed || m.N > 0, receipts: o.Receipts, frame: o.Frame, pieces: o.Piece}
 		s.uses(st, l)
 		s.opens(k, st)
@@ -246,8 +245,10 @@ func (s *Sender) track(k streamKey, m *agora.Message, o Options, l *lane) (st *s
 		s.relay.streamOpens(s.cfg.Claim, k.to, k.stream) // what was refused may have ended since presence was told
 		s.expire(k, st, m.Meta.Deadline, false)
 		return st, true, false
+	case m.Part == agora.Start:
+		st.hears(startSaid)
 	case m.Part.Ends() && st != nil:
-		st.ended = true
+		st.hears(endSaid)
 	}
 	if m.Part == agora.Cancel {
 		silences = s.past.silence(k, m.N)
