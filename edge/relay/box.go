@@ -238,7 +238,11 @@ func (b *boxes) unsure(m *agora.Message) *box {
 	if b == nil || m.Kind != agora.Reply || m.Part > agora.Start {
 		return nil
 	}
-	if x, _ := b.answerFor(m); x != nil && x.state == boxDoubted {
+	x := b.streams[streamKey{m.To, m.Stream}] // whose start comes again
+	if x == nil || m.Part == agora.Whole || x.state != boxDoubted {
+		x, _ = b.answerFor(m)
+	}
+	if x != nil && x.state == boxDoubted {
 		return x
 	}
 	return nil

@@ -114,6 +114,22 @@ func TestAnAnswerThatComesAgainIsTheOnlyOne(t *testing.T) {
 	}
 }
 
+// An answer that an earlier holder began may have been given up unheard, as any other: presence is asked before its start goes into the box again.
+func TestAStartThatComesAgainIsDoubtedAsAnyAnswer(t *testing.T) {
+	peer, at := agora.ToAgent("t", "caller"), agora.ToBox("t", "first", "caller")
+	b := newBoxes()
+	b.resume(at, "s")
+	start := &agora.Message{Kind: agora.Reply, Part: agora.Start, To: peer, Stream: "s", N: 1}
+	b.settle(at, agora.Start, agora.Errorf(agora.Unavailable, "the log is away"))
+	if x := b.unsure(start); x != nil {
+		t.Errorf("box %+v is in doubt, and nothing was missed", x.at)
+	}
+	b.missed()
+	if x := b.unsure(start); x == nil || x.at != at {
+		t.Errorf("box %+v is in doubt, want %+v", x, at)
+	}
+}
+
 // answer begins the answer to a request that is called like its stream.
 func (b *boxes) answer(to agora.Address, stream string) {
 	b.add(to.Peer(), stream, to.Space, "")
