@@ -59,8 +59,8 @@ func (s *Sender) Send(ctx context.Context, m agora.Message, o Options) (err erro
 // keep returns what is kept of a message that goes into a lane until its asker is told.
 func (s *Sender) keep(k streamKey, m *agora.Message, o Options, l *lane, st *stream, size int) *pendingSend {
 	p := s.relay.pending.get()
-	p.sender, p.asker, p.lane, p.key, p.part, p.n, p.size = s, o.Asker, l, k, m.Part, m.N, size
-	p.index, p.indexed, p.frame, p.receipts = m.Index, m.Indexed, o.Frame, o.Receipts
+	p.sender, p.asker, p.lane, p.key, p.part, p.size = s, o.Asker, l, k, m.Part, size
+	p.sent = Sent{To: k.to.Peer(), Stream: k.stream, N: m.N, Index: m.Index, Indexed: m.Indexed, Frame: o.Frame, Receipts: o.Receipts}
 	if p.asker == nil {
 		p.asker = s.cfg.Asker
 	}
@@ -260,7 +260,8 @@ func (s *Sender) track(k streamKey, m *agora.Message, o Options, l *lane) (st *s
 func (s *Sender) uses(st *stream, l *lane) {
 	if st.lane != l {
 		st.lane, st.told = l, func(res broker.Result) {
-			p := pendingSend{sender: s, asker: s.cfg.Asker, lane: l, key: st.key, stream: st, part: agora.Chunk, n: res.N, size: res.Size + overhead}
+			p := pendingSend{sender: s, asker: s.cfg.Asker, lane: l, key: st.key, stream: st, part: agora.Chunk, size: res.Size + overhead}
+			p.sent = Sent{To: st.key.to.Peer(), Stream: st.key.stream, N: res.N}
 			p.complete(res)
 		}
 	}
