@@ -150,12 +150,12 @@ func TestALiveRecordIsQueuedWithoutAllocating(t *testing.T) {
 	}); n > 0 {
 		t.Errorf("%v allocations, want 0", n)
 	}
-	if in.lagging || in.live.bytes != 0 {
-		t.Errorf("behind %v, %d bytes queued", in.lagging, in.live.bytes)
+	if in.state.lags() || in.live.bytes != 0 {
+		t.Errorf("behind %v, %d bytes queued", in.state.lags(), in.live.bytes)
 	}
 	seq++
 	in.push(m, seq+1, seq)
-	if !in.lagging {
+	if !in.state.lags() {
 		t.Error("a record that was missed must show")
 	}
 }

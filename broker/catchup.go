@@ -141,7 +141,8 @@ func (i *Inbox) goLive(last *jslog.Record, at time.Time) bool {
 		return false
 	}
 	i.drop(i.live.unstage())
-	i.lagging, i.staging, i.end.highest, i.reading.doubts, i.reading.quiet = false, false, i.end.seq, 0, false
+	i.hears(inboxCatches)
+	i.end.highest, i.reading.doubts, i.reading.quiet = i.end.seq, 0, false
 	if i.complete.tail, i.complete.at = tail, at; last != nil {
 		i.complete.tail = last.End()
 	}
@@ -152,5 +153,5 @@ func (i *Inbox) goLive(last *jslog.Record, at time.Time) bool {
 func (i *Inbox) stageFromNow() {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	i.staging = true
+	i.hears(inboxNears)
 }

@@ -19,7 +19,7 @@ func TestWhoMissedNothingReadsNothing(t *testing.T) {
 	}
 	// What came live is not read again, should the inbox have to read after all.
 	in.mu.Lock()
-	in.lagging = true
+	in.state = inboxLags
 	in.mu.Unlock()
 	if got := in.quiet(t); len(got) > 0 {
 		t.Errorf("got %v again", bodies(got))

@@ -42,10 +42,7 @@ type Inbox struct {
 	mu     sync.Mutex // guards the fields below, up to those of Next
 
 	shut     bool
-	closed   bool
-	lagging  bool // the log must be read
-	staging  bool // its end is near: what comes live is staged, to be joined to what is read
-	armed    bool // Next has said that there is nothing: the next thing wakes
+	state    inboxState
 	live     liveBuffer
 	end      inboxEnd
 	complete inboxComplete
@@ -69,12 +66,11 @@ type inboxComplete struct {
 
 // inboxReading is where Next stands.
 type inboxReading struct {
-	since   time.Time      // while no record was read: those stored from then on
-	after   uint64         // position where the inbox began: nothing at or below it is returned
-	unknown bool           // nothing is known of the mailbox: it may well be empty
+	since   time.Time // while no record was read: those stored from then on
+	after   uint64    // position where the inbox began: nothing at or below it is returned
+	begins  inboxBegin
 	fresh   bool           // the record of that position was not looked at yet
 	whole   bool           // what was read last was all that the replica had, or may have been
-	lost    bool           // a gap is to be told before anything else
 	quiet   bool           // nothing was sent since the inbox was complete, until the log was read to its end
 	doubts  int16          // how often in a row the leader knew less than a live record told
 	short   int64          // ticks since when the leader has known less than was read here; 0 when it does not
@@ -90,11 +86,10 @@ type inboxReading struct {
 func (b *Broker) Listen(to agora.Address, from From, wake func()) *Inbox {
 	i := &Inbox{
 		b: b, to: to, at: jslog.Locate(to, b.cfg.Shards), wake: wake,
-		lagging:  true,
 		end:      inboxEnd{seq: from.After >> agora.SeqShift, tail: max(from.After, from.Tail)},
 		complete: inboxComplete{tail: from.Tail, at: from.TailAt},
 		reading: inboxReading{
-			after: from.After, passed: from.After, fresh: true, quiet: from.Quiet, lost: from.Lost, whole: from.After > 0, unknown: from == From{},
+			after: from.After, passed: from.After, fresh: true, quiet: from.Quiet, begins: from.begins(), whole: from.After > 0,
 		},
 	}
 	if from.After == 0 {
@@ -138,8 +133,8 @@ func (i *Inbox) Next(ctx context.Context, max int) ([]agora.Message, error) {
 // Take is Next as far as that need not wait: more tells that nothing is queued but the log is to be read, which only Next does.
 func (i *Inbox) Take(max int) (msgs []agora.Message, more bool) {
 	i.reading.stamp = 0
-	if i.reading.lost {
-		i.reading.lost = false
+	if i.reading.begins == inboxForeign {
+		i.reading.begins = inboxBegun
 		i.b.count.gaps.Add(1)
 		gap := agora.Message{Kind: agora.Gap, To: i.to, N: 1, Seq: cmp.Or(i.reading.after, record.MaxParts-1)}
 		return []agora.Message{gap}, false
@@ -157,10 +152,10 @@ func (i *Inbox) Take(max int) (msgs []agora.Message, more bool) {
 // beginsEmpty makes the inbox live where nothing is known of its mailbox, and the stream's leader has nothing there: so it is with most
 // agents that are new, and reading the log costs ten times as much. It returns false, and has changed nothing, where there is something to read.
 func (i *Inbox) beginsEmpty(ctx context.Context) bool {
-	if !i.reading.unknown {
+	if i.reading.begins != inboxUnknown {
 		return false
 	}
-	i.reading.unknown = false
+	i.reading.begins = inboxBegun
 	at := i.b.Now()
 	if _, err := i.b.log.Last(ctx, i.at.Stream, i.at.Log()); !errors.Is(err, jslog.ErrNone) || !i.goLive(nil, at) {
 		return false
@@ -190,11 +185,11 @@ func (i *Inbox) Held() int {
 // Close ends the inbox; wake is not called after it returns.
 func (i *Inbox) Close() {
 	i.mu.Lock()
-	was := i.closed
-	i.closed = true
+	was := i.state
+	i.hears(inboxCloses)
 	i.live.clear()
 	i.mu.Unlock()
-	if was {
+	if was == inboxClosed {
 		return
 	}
 	i.b.dispatch.leave(i)
@@ -243,12 +238,13 @@ func (i *Inbox) pop(d *readScratch, max int) (behind bool) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	d.batch = d.batch[:0]
-	if i.closed {
+	if i.state == inboxClosed {
 		return false
 	}
-	d.batch = i.live.dequeue(d.batch, max)
-	i.armed = len(d.batch) == 0 && !i.lagging
-	return i.lagging
+	if d.batch = i.live.dequeue(d.batch, max); len(d.batch) == 0 {
+		i.hears(inboxDrains)
+	}
+	return i.state.lags()
 }
 
 // stampOf returns when a live record was stored, by the server's clock.

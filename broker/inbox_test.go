@@ -56,7 +56,7 @@ func TestASlowInboxFallsBehindAndMissesNothing(t *testing.T) {
 	})
 	publish(t, b, "s1", names(0, 300)...)
 	wg.Wait()
-	await.True(t, "the slow one is behind", func() bool { slow.mu.Lock(); defer slow.mu.Unlock(); return slow.lagging })
+	await.True(t, "the slow one is behind", func() bool { slow.mu.Lock(); defer slow.mu.Unlock(); return slow.state.lags() })
 	if got := bodies(slow.read(t, 300)); !slices.Equal(got, names(0, 300)) {
 		t.Errorf("slow got %v", got)
 	}
@@ -178,7 +178,7 @@ func TestARecordDroppedOnItsWayIsReadFromTheLog(t *testing.T) {
 	}
 	b.onError(nil, b.dispatch.m[jslog.Locate(bob, 1).Live].nats, nats.ErrSlowConsumer)
 	in.mu.Lock()
-	behind := in.lagging
+	behind := in.state.lags()
 	in.mu.Unlock()
 	if !behind {
 		t.Error("a slow consumer's inboxes must read the log")

@@ -100,7 +100,7 @@ func TestAReaderThatIsBehindHearsOfAPurge(t *testing.T) {
 	slow := listen(t, b, bob, From{})
 	slow.quiet(t)
 	publish(t, b, "s1", strings.Split(strings.Repeat("x,", 200), ",")[:200]...)
-	await.True(t, "it is behind", func() bool { slow.mu.Lock(); defer slow.mu.Unlock(); return slow.lagging })
+	await.True(t, "it is behind", func() bool { slow.mu.Lock(); defer slow.mu.Unlock(); return slow.state.lags() })
 	purge(t, b, 0)
 	publish(t, b, "s2", "later")
 	var gaps []agora.Message

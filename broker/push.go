@@ -17,10 +17,10 @@ func (i *Inbox) push(m *nats.Msg, seq, last uint64) {
 	q := liveRecord{seq: seq, last: last, size: m.Size(), m: m}
 	woken := false
 	switch {
-	case i.closed || seq <= i.end.seq:
-	case i.lagging && i.staging:
+	case i.state == inboxClosed || seq <= i.end.seq:
+	case i.state == inboxStages:
 		i.drop(i.live.stage(q, i.room()))
-	case i.lagging:
+	case i.state == inboxLags:
 		i.drop(1)
 	case !i.follows(last) || !i.live.hasRoom(q.size, i.room()):
 		i.drop(1)
@@ -28,11 +28,10 @@ func (i *Inbox) push(m *nats.Msg, seq, last uint64) {
 			i.end.seq = seq
 			break
 		}
-		i.lagging = true
-		woken = i.disarm()
+		woken = i.hears(inboxMisses)
 	default:
 		i.enqueue(q)
-		woken = i.disarm()
+		woken = i.hears(inboxQueues)
 	}
 	i.end.highest = max(i.end.highest, seq)
 	i.mu.Unlock()
@@ -76,10 +75,9 @@ func (i *Inbox) join() {
 func (i *Inbox) noteStored(seq uint64) {
 	i.mu.Lock()
 	woken := false
-	if seq > i.end.seq && !i.closed {
+	if seq > i.end.seq && i.state != inboxClosed {
 		i.end.highest = max(i.end.highest, seq)
-		i.lagging = true
-		woken = i.disarm()
+		woken = i.hears(inboxMisses)
 	}
 	i.mu.Unlock()
 	if woken {
@@ -90,28 +88,20 @@ func (i *Inbox) noteStored(seq uint64) {
 // markLagging has the log read.
 func (i *Inbox) markLagging() {
 	i.mu.Lock()
-	i.lagging = true
-	woken := !i.closed && i.disarm()
+	woken := i.hears(inboxMisses)
 	i.mu.Unlock()
 	if woken {
 		i.call()
 	}
 }
 
-// disarm reports whether the reader waits to be woken; it is then no more.
-func (i *Inbox) disarm() bool {
-	was := i.armed
-	i.armed = false
-	return was
-}
-
 // compare hears what an audit that began at at found to be the last record of the subject: 0 for none. sure says
 // that the answer is as new as the leader's was then.
 func (i *Inbox) compare(last uint64, at time.Time, sure bool) comparisonResult {
 	i.mu.Lock()
-	if i.closed || i.lagging {
+	if i.state == inboxClosed || i.state.lags() {
 		defer i.mu.Unlock()
-		if i.closed {
+		if i.state == inboxClosed {
 			return upToDate
 		}
 		return catchingUp

@@ -17,7 +17,7 @@ func TestASqueezedInboxKeepsLessAndMissesNothing(t *testing.T) {
 	l.quiet(t)
 	b.Squeeze(1, 64)
 	publish(t, b, "s1", names(0, 50)...)
-	await.True(t, "it is behind", func() bool { l.mu.Lock(); defer l.mu.Unlock(); return l.lagging })
+	await.True(t, "it is behind", func() bool { l.mu.Lock(); defer l.mu.Unlock(); return l.state.lags() })
 	if held := l.Held(); held > 1<<10 {
 		t.Errorf("it keeps %d bytes, want %d at most", held, 1<<10)
 	}

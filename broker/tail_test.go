@@ -240,7 +240,9 @@ func TestInboxesThatHaveAllAreComparedWithWhatCameSince(t *testing.T) {
 		b.dispatch.m[jslog.Locate(bob, 1).Live].each(func(i *Inbox) {
 			i.mu.Lock()
 			defer i.mu.Unlock()
-			i.lagging = is
+			if i.state = inboxIdle; is {
+				i.state = inboxLags
+			}
 		})
 	}
 	silentTail(t, s, b, nil)

@@ -19,16 +19,34 @@ type cursor struct {
 	closed        bool       // the session is over here: nothing is handed on any more
 	left          bool       // nothing of the session is here any more
 	writing       bool       // the door has been handed what it has not written yet
-	pingPending   bool       // a ping that confirms is under way
-	unackedFrames int32      // frames of the mailbox written since the last ping
-	acked         uint64     // known to have arrived
-	written       uint64     // written to the socket
-	handed        uint64     // given to the door to write
-	reread        uint64     // given to a reader of the door that reads the log by itself
-	pingNumber    uint64     // number of the last ping
-	pingSeq       uint64     // what its pong confirms
+	pings         pings
+	acked         uint64 // known to have arrived
+	written       uint64 // written to the socket
+	handed        uint64 // given to the door to write
+	reread        uint64 // given to a reader of the door that reads the log by itself
 	subscriptions map[string]*subscription
 	ready         []*subscription // those whose Next may have something
+}
+
+// pings are what proves by pongs how far the mailbox has arrived: one is under way at a time.
+type pings struct {
+	pending bool   // the last one confirms something, and its pong has not come
+	frames  int32  // of the mailbox, written since the last ping
+	number  uint64 // of the last ping
+	seq     uint64 // what its pong confirms of the mailbox
+}
+
+// send counts a ping for what is written up to a position, and returns its number.
+func (p *pings) send(written uint64) (number uint64) {
+	p.number, p.frames, p.seq = p.number+1, 0, written
+	return p.number
+}
+
+// returns takes the pong of a ping, and reports whether it is the one that is under way.
+func (p *pings) returns(number uint64) bool {
+	is := p.pending && number == p.number
+	p.pending = p.pending && !is
+	return is
 }
 
 // subscription is a session's in a space, and how far the agent has got there.
@@ -131,7 +149,7 @@ func (c *cursor) markWritten(pulled []Delivery, most int64) (data uint64, ask bo
 		d.span.End(nil)
 		if d.Event == nil {
 			c.written = max(c.written, d.seq())
-			c.unackedFrames++
+			c.pings.frames++
 		} else {
 			d.sub.written = max(d.sub.written, d.seq())
 		}
@@ -139,7 +157,7 @@ func (c *cursor) markWritten(pulled []Delivery, most int64) (data uint64, ask bo
 	if c.proof.is(ByWrite) {
 		c.writtenProves()
 	}
-	if c.pingPending || !c.proof.is(ByPong) || int64(c.unackedFrames) < max(1, most/8) {
+	if c.pings.pending || !c.proof.is(ByPong) || int64(c.pings.frames) < max(1, most/8) {
 		return 0, false
 	}
 	return c.ping()
@@ -158,40 +176,37 @@ func (c *cursor) writtenProves() {
 func (c *cursor) preparePing() (data uint64, confirm, asked bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	asked = c.pingPending
+	asked = c.pings.pending
 	data, confirm = c.ping()
 	return data, confirm, asked
 }
 
 // ping is preparePing for who holds mu.
 func (c *cursor) ping() (data uint64, confirm bool) {
-	if c.pingPending {
-		return c.pingNumber, true // its pong will come, or the connection is dead
+	if c.pings.pending {
+		return c.pings.number, true // its pong will come, or the connection is dead
 	}
-	c.pingNumber++
-	c.unackedFrames = 0
+	data = c.pings.send(c.written)
 	if !c.proof.is(ByPong) {
-		return c.pingNumber, false
+		return data, false
 	}
 	confirm = c.written > c.acked
-	c.pingSeq = c.written
 	for _, p := range c.subscriptions {
 		confirm = confirm || p.written > p.acked
 		p.pinged = p.written
 	}
-	c.pingPending = confirm
-	return c.pingNumber, confirm
+	c.pings.pending = confirm
+	return data, confirm
 }
 
 // pong takes the data of a pong, and reports whether it has confirmed what was written before its ping: frames keep their order.
 func (c *cursor) pong(data uint64) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if !c.pingPending || data != c.pingNumber || !c.proof.is(ByPong) {
+	if !c.proof.is(ByPong) || !c.pings.returns(data) {
 		return false
 	}
-	c.pingPending = false
-	c.acked = max(c.acked, c.pingSeq)
+	c.acked = max(c.acked, c.pings.seq)
 	for _, p := range c.subscriptions {
 		p.acked = max(p.acked, p.pinged)
 	}
@@ -202,7 +217,7 @@ func (c *cursor) pong(data uint64) bool {
 func (c *cursor) awaitsPong() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.pingPending
+	return c.pings.pending
 }
 
 // ack takes an acknowledgement of the mailbox up to a position.

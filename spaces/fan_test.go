@@ -124,8 +124,8 @@ func TestAFullQueueMakesItsMemberLeave(t *testing.T) {
 		f.hand(events(n, n))
 		wantNumbers(t, "good", handed(t, good), []int{n})
 	}
-	if _, _, caught := stuck.Tail(); caught || !stuck.lagging || stuck.at != outside || len(stuck.queue) != 3 {
-		t.Errorf("stuck: caught %v, lagging %v, %d queued, want false, true, 3", caught, stuck.lagging, len(stuck.queue))
+	if _, _, caught := stuck.Tail(); caught || !stuck.state.reads() || stuck.at != outside || len(stuck.queue) != 3 {
+		t.Errorf("stuck: caught %v, lagging %v, %d queued, want false, true, 3", caught, stuck.state.reads(), len(stuck.queue))
 	}
 	if n := f.pressed.Load(); n != 0 {
 		t.Errorf("%d members count as pressed, want 0", n)
@@ -139,11 +139,11 @@ func TestAFullQueueMakesItsMemberLeave(t *testing.T) {
 	if f.rejoin(stuck) {
 		t.Error("stuck came back at 3, the fan was at 100")
 	}
-	stuck.moved(events(4, 99), 0)
+	stuck.pos.read(events(4, 99), 0)
 	if f.rejoin(stuck) {
 		t.Error("stuck came back at 99, the fan was at 100")
 	}
-	stuck.moved(events(100, 101), 0)
+	stuck.pos.read(events(100, 101), 0)
 	if !f.rejoin(stuck) {
 		t.Error("stuck did not come back at 101, the fan was at 100")
 	}
@@ -287,7 +287,7 @@ func TestAJoinerGathersBeforeItBegins(t *testing.T) {
 		t.Errorf("woken %d times, want 1", n)
 	}
 	q := place(2) // gathered 6 to 9, wants more than that
-	if !q.lagging || len(q.queue) != 0 {
+	if !q.state.reads() || len(q.queue) != 0 {
 		t.Error("a place that begins behind what it gathered does not lag")
 	}
 	q.Close()
@@ -385,11 +385,11 @@ func TestAGapIsNoPositionToComeBackAt(t *testing.T) {
 		t.Fatal("came back at a position that only the client vouches for")
 	}
 	gap := newEvent(agora.Message{Kind: agora.Gap, Seq: event(900, "").Seq})
-	p.moved([]*Event{gap}, 0)
+	p.pos.read([]*Event{gap}, 0)
 	if f.rejoin(p) {
 		t.Fatal("came back at a gap")
 	}
-	p.moved(nil, event(5, "").Seq)
+	p.pos.read(nil, event(5, "").Seq)
 	if !f.rejoin(p) {
 		t.Error("did not come back at the log's end")
 	}

@@ -28,7 +28,7 @@ func TestAStuckMemberLagsAloneAndCatchesUp(t *testing.T) {
 		good.until("good", seen(body))
 	}
 	stuck.place.mu.Lock()
-	size, lagging, inbox := stuck.place.size, stuck.place.lagging, stuck.place.inbox
+	size, lagging, inbox := stuck.place.size, stuck.place.state.reads(), stuck.place.inbox
 	stuck.place.mu.Unlock()
 	if size > queue || !lagging || inbox != nil {
 		t.Errorf("stuck holds %d bytes, lagging %v, reading %v, want at most %d, true, false", size, lagging, inbox != nil, queue)

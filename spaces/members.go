@@ -116,7 +116,8 @@ func wholeRecord(seq uint64) uint64 {
 func (f *fan) join(p *Place) {
 	p.at = len(f.members)
 	f.members = append(f.members, p)
-	p.lagging, p.sure = false, true
+	p.pos.sure = true
+	p.hears(placeJoins)
 }
 
 // leave takes p out of the members, if it is one; f.mu is held.
@@ -159,7 +160,7 @@ func (f *fan) hold(p *Place) {
 
 // gather makes p a member at the fan's position; both locks are held.
 func (f *fan) gather(p *Place) {
-	p.pos, p.heldFrom = f.pos, f.pos
+	p.pos.seq, p.heldFrom = f.pos, f.pos
 	f.join(p)
 }
 
@@ -169,8 +170,8 @@ func (f *fan) arrive(p *Place) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	switch {
-	case p.closed:
-	case p.held || p.fromNow:
+	case p.state == placeClosed:
+	case p.state == placeGathers || p.state == placeWaits:
 		f.gather(p)
 	case f.fits(p):
 		f.join(p)
@@ -179,13 +180,8 @@ func (f *fan) arrive(p *Place) {
 	}
 }
 
-// fits tells whether nothing lies between p's position and the fan's. A
-// position beyond the fan's is believed only when the log itself gave it: one
-// that a client names may lie beyond the end of a log that was made anew,
-// which is for p's own inbox to find out. f.mu and p.mu are held.
-func (f *fan) fits(p *Place) bool {
-	return f.started && !p.from.Lost && p.pos >= f.pos && (p.sure || p.from.Time.IsZero() && p.pos <= wholeRecord(f.pos))
-}
+// fits reports whether the fan has started and nothing lies between p's position and the fan's. f.mu and p.mu are held.
+func (f *fan) fits(p *Place) bool { return f.started && p.pos.reaches(f.pos) }
 
 // rejoin makes a lagging p a member if nothing lies between its position and the fan's. It tells whether p is one then:
 // the fan's start may have made it one since it was seen to lag.
@@ -195,7 +191,7 @@ func (f *fan) rejoin(p *Place) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	switch {
-	case p.closed:
+	case p.state == placeClosed:
 		return false
 	case p.at != outside:
 		return true

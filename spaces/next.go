@@ -2,7 +2,6 @@ package spaces
 
 import (
 	"context"
-	"time"
 
 	"github.com/agora-relay/agora"
 	"github.com/agora-relay/agora/broker"
@@ -82,11 +81,11 @@ func (p *Place) take(max int) (events []*Event, lagging bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	clear(p.told.out) // they are no longer p's to keep alive
-	if len(p.queue) == 0 || p.held {
-		if !p.lagging {
+	if len(p.queue) == 0 || !p.state.gives() {
+		if p.state == placeKeepsUp {
 			p.unheard.Store(false)
 		}
-		return nil, p.lagging && !p.closed && !p.held
+		return nil, p.state.reads()
 	}
 	p.busy = true
 	n, size := 0, 0
@@ -138,28 +137,14 @@ func (p *Place) read(ctx context.Context, max int) ([]*Event, error) {
 		return nil, err
 	}
 	events := newEvents(ms, 0)
-	p.moved(events, tail)
+	p.mu.Lock()
+	p.busy = true
+	p.pos.read(events, tail)
+	p.mu.Unlock()
 	if !p.rejoin() && len(events) > 0 {
 		p.unheard.Store(true) // there may be more
 	}
 	return events, nil
-}
-
-// moved notes what the own inbox gave; nothing means that all up to tail was
-// read. A gap is not a position of the log: it may be what a client named.
-func (p *Place) moved(events []*Event, tail uint64) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.busy = true
-	p.from.Lost = p.from.Lost && len(events) == 0
-	switch n := len(events); {
-	case n > 0:
-		p.pos, p.sure = events[n-1].Seq, events[n-1].Kind != agora.Gap
-	case p.sure:
-		p.pos = max(wholeRecord(p.pos), tail)
-	default:
-		p.pos, p.sure = tail, true
-	}
 }
 
 // ownInbox returns p's own inbox, opened where p is. It is nil before the fan
@@ -169,14 +154,9 @@ func (p *Place) ownInbox() *broker.Inbox {
 	opened := p.fan.opened()
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.inbox != nil || p.closed || !opened || !p.lagging || len(p.queue) > 0 {
-		return p.inbox
+	if p.inbox == nil && opened && p.state.reads() && len(p.queue) == 0 {
+		p.inbox = p.fan.hub.cfg.Broker.Listen(p.fan.to, p.pos.next(), p.heard)
 	}
-	from := p.from
-	if p.sure {
-		from.After, from.Time = p.pos, time.Time{}
-	}
-	p.inbox = p.fan.hub.cfg.Broker.Listen(p.fan.to, from, p.heard)
 	return p.inbox
 }
 

@@ -31,18 +31,13 @@ type Place struct {
 	unheard atomic.Bool // Next may have something besides the queue: while it lags, from the log
 
 	mu       sync.Mutex // guards the fields below
-	closed   bool
-	held     bool // before begin: gathers and gives nothing
-	lagging  bool // not a member of the fan: pos moves by the own inbox
+	state    placeState
 	pressed  bool // counted in fan.pressed
 	busy     bool // Next holds events that it has not returned
 	queue    []*Event
-	size     int           // of queue; at most Config.QueueBytes, or one event
-	pos      uint64        // last one put into queue, or read
-	sure     bool          // pos is a position that the log gave
+	size     int // of queue; at most Config.QueueBytes, or one event
+	pos      position
 	heldFrom uint64        // where gathering began
-	fromNow  bool          // it begins where the fan does
-	from     broker.From   // where it began, or last had everything
 	inbox    *broker.Inbox // its own, while it lags and reads
 }
 
@@ -52,16 +47,18 @@ func (p *Place) begin(from broker.From, known, sure bool) {
 	f, marked := p.fan, p.told.marked
 	f.mu.Lock()
 	p.mu.Lock()
-	p.held, p.sure = false, sure
+	p.pos.sure = sure
+	begins := placeBegins
 	if known {
 		p.seek(from)
 	} else if p.at == outside && !f.started {
-		p.fromNow = true
+		begins = placeFollows
 	}
-	p.lagging = p.at == outside
-	p.sure = p.sure || !p.lagging
+	p.hears(begins)
+	reads := p.state.reads()
+	p.pos.sure = p.pos.sure || !reads
 	// What must be marked is found out at once: later it would be more.
-	p.unheard.Store(p.lagging && f.started || marked)
+	p.unheard.Store(reads && f.started || marked)
 	ready := p.ready()
 	p.mu.Unlock()
 	f.mu.Unlock()
@@ -72,16 +69,16 @@ func (p *Place) begin(from broker.From, known, sure bool) {
 
 // seek moves p, which gathered up to now, to where it is wanted. Both locks are held.
 func (p *Place) seek(from broker.From) {
-	p.from = from
+	p.pos.from = from
 	after := from.After
-	if p.at != outside && !from.Lost && from.Time.IsZero() && after >= p.heldFrom && (p.sure || after <= wholeRecord(p.pos)) {
+	if p.at != outside && !from.Lost && from.Time.IsZero() && after >= p.heldFrom && (p.pos.sure || after <= wholeRecord(p.pos.seq)) {
 		p.drop(after)
-		p.pos = max(p.pos, after)
+		p.pos.seq = max(p.pos.seq, after)
 		return
 	}
 	p.fan.leave(p)
-	p.lagging = true
-	p.queue, p.pos = nil, after
+	p.hears(placeLeaves)
+	p.queue, p.pos.seq = nil, after
 	p.weigh(0)
 	if p.fan.fits(p) {
 		p.fan.join(p)
@@ -101,7 +98,7 @@ func (p *Place) drop(seq uint64) {
 // weigh notes the queue's new size; mu is held.
 func (p *Place) weigh(size int) {
 	p.size = size
-	pressed := size > p.fan.hub.room()/2 && !p.lagging && !p.closed
+	pressed := size > p.fan.hub.room()/2 && (p.state == placeGathers || p.state == placeKeepsUp)
 	if pressed == p.pressed {
 		return
 	}
@@ -123,20 +120,20 @@ func (p *Place) weigh(size int) {
 func (p *Place) put(events []*Event, size int) (wake bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for len(events) > 0 && events[0].Seq <= p.pos {
+	for len(events) > 0 && events[0].Seq <= p.pos.seq {
 		size -= events[0].size()
 		events = events[1:]
 	}
-	if len(events) == 0 || p.closed {
+	if len(events) == 0 || p.state == placeClosed {
 		return false
 	}
-	wake = len(p.queue) == 0 && !p.held
+	wake = len(p.queue) == 0 && p.state.gives()
 	if p.size+size > p.fan.hub.room() {
 		events, size = p.room(events, size)
 	}
 	if len(events) > 0 {
 		p.queue = append(p.queue, events...)
-		p.pos, p.sure = events[len(events)-1].Seq, true
+		p.pos.seq, p.pos.sure = events[len(events)-1].Seq, true
 	}
 	p.weigh(p.size + size)
 	return wake
@@ -154,10 +151,10 @@ func (p *Place) room(events []*Event, all int) (fit []*Event, size int) {
 	}
 	if n < len(events) {
 		p.fan.leave(p)
-		p.lagging = true
+		p.hears(placeLeaves)
 		p.unheard.Store(true)
 		// It had everything that the fan had when that was at the log's end.
-		p.from = broker.From{Tail: p.fan.tail, TailAt: p.fan.tailAt}
+		p.pos.from = broker.From{Tail: p.fan.tail, TailAt: p.fan.tailAt}
 	}
 	return events[:n], size
 }
@@ -174,7 +171,7 @@ func (p *Place) Unheard() bool {
 }
 
 func (p *Place) ready() bool {
-	return !p.closed && !p.held && (len(p.queue) > 0 || p.unheard.Load())
+	return p.state.gives() && (len(p.queue) > 0 || p.unheard.Load())
 }
 
 // Tail returns a position up to which the fan-out has handed on everything,
@@ -203,18 +200,18 @@ func (p *Place) Tail() (seq uint64, at time.Time, caught bool) {
 // caught tells whether p is a member and Next has returned all that it was
 // handed; mu is held.
 func (p *Place) caught() bool {
-	return !p.lagging && !p.held && !p.busy && !p.closed && len(p.queue) == 0
+	return p.state == placeKeepsUp && !p.busy && len(p.queue) == 0
 }
 
 // Close ends the place; the membership stays. A call of wake that is under way may
 // still end after it. Idempotent.
 func (p *Place) Close() {
 	p.mu.Lock()
-	if p.closed {
+	if p.state == placeClosed {
 		p.mu.Unlock()
 		return
 	}
-	p.closed = true
+	p.hears(placeCloses)
 	inbox := p.inbox
 	p.inbox, p.queue = nil, nil
 	p.weigh(0)

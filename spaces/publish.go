@@ -4,7 +4,7 @@ import (
 	"encoding/json"
 
 	"github.com/agora-relay/agora"
-	"github.com/agora-relay/agora/wire"
+	"github.com/agora-relay/agora/internal/eventdata"
 )
 
 // Publication returns what an agent publishes as members get it: signed with the agent's id, stamped with the
@@ -15,7 +15,7 @@ func (h *Hub) Publication(data json.RawMessage, from agora.AgentID) ([]json.RawM
 	if err != nil {
 		return nil, err
 	}
-	if parts := wire.SplitText(signed, h.cfg.DeltaThreshold); parts != nil {
+	if parts := eventdata.Split(signed, h.cfg.DeltaThreshold); parts != nil {
 		return parts, nil
 	}
 	return []json.RawMessage{signed}, nil
@@ -29,9 +29,9 @@ func (h *Hub) Opening(data json.RawMessage, from agora.AgentID) (json.RawMessage
 // Delta returns the data of one part of a streamed event as members get it: with a string `text`, and signed where it
 // bears a signature. INVALID_REQUEST. What it returns is a copy.
 func (h *Hub) Delta(data json.RawMessage, from agora.AgentID) (json.RawMessage, error) {
-	return wire.DeltaData(data, from)
+	return eventdata.SignDelta(data, from)
 }
 
 func (h *Hub) sign(data json.RawMessage, from agora.AgentID) (json.RawMessage, error) {
-	return wire.EventData(data, from, h.cfg.Broker.Now().Unix())
+	return eventdata.Sign(data, from, h.cfg.Broker.Now().Unix())
 }

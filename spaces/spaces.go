@@ -131,7 +131,7 @@ func (h *Hub) place(to agora.Address, self agora.AgentID, wake func()) *Place {
 	}
 	f.refs++
 	h.mu.Unlock()
-	p := &Place{fan: f, self: self, wake: wake, at: outside, held: true}
+	p := &Place{fan: f, self: self, wake: wake, at: outside}
 	f.hold(p)
 	f.pump.Wake()
 	return p

@@ -6,6 +6,9 @@ import (
 	"github.com/agora-relay/agora/internal/rawjson"
 )
 
+// maxDataDepth bounds the nesting of payloads and data here; [Limits] has bounded it before.
+const maxDataDepth = 1024
+
 // What an agent is asked for by mail beside a plain request: the payload names an action. PROTOCOL.md, "Actions".
 
 // AppendHandoff appends the payload of the action "handoff". requestID may be empty, and is left out then. params and input may be nil: then the one is {} and the

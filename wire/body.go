@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 
 	"github.com/agora-relay/agora"
+	"github.com/agora-relay/agora/internal/eventdata"
 	"github.com/agora-relay/agora/internal/rawjson"
 )
 
@@ -34,8 +35,8 @@ func AppendChunk(dst []byte, m *agora.Message) []byte {
 	case body[0] == '"':
 		return append(dst, body...)
 	case body[0] == '{':
-		if text, what := onlyText(body, maxDataDepth); what == "" {
-			return append(dst, body[text.from:text.to]...)
+		if from, to, what := eventdata.Text(body, maxDataDepth); what == "" {
+			return append(dst, body[from:to]...)
 		}
 	}
 	return rawjson.AppendText(dst, body)

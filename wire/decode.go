@@ -4,6 +4,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/agora-relay/agora"
+	"github.com/agora-relay/agora/internal/eventdata"
 	"github.com/agora-relay/agora/internal/rawjson"
 )
 
@@ -203,7 +204,7 @@ func (d *decoder) settle() *agora.Error {
 			return d.refuse(fSkill, "is missing, or one of goal and to in its place; they can't stand together")
 		}
 	case "space.publish.delta":
-		if _, what := onlyText(f.Data, d.limits.Depth); d.strict && what != "" {
+		if _, _, what := eventdata.Text(f.Data, d.limits.Depth); d.strict && what != "" {
 			return d.refuse(fData, what)
 		}
 	}

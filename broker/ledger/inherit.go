@@ -17,19 +17,34 @@ type OpenStream struct {
 	Since   time.Time // when it was started, so that retention by age can be told; zero when unknown
 }
 
+// reading is what the log told beside the parts that were read from it.
+type reading struct {
+	first  uint64 // the lowest number that was read, where none was known before; 0 for none
+	cut    bool   // numbers below that, or between those that were read, may have been stored
+	marked bool   // parts were read that an earlier holder could not tell from what retention had taken
+	echo   bool   // the part with the highest number is one of those: what is beyond it may have been stored before
+}
+
+// fold notes a part that was read; highest says that no number before was as high as its own.
+func (r *reading) fold(m *agora.Message, highest bool) {
+	r.marked = r.marked || m.Again
+	if highest {
+		r.echo = m.Again
+	}
+}
+
 // Fold reckons with a part found in the log. A part that is marked as stored again proves nothing of what is beyond it: its holder
 // could not know what retention had taken, and that may be more than the sender has said again so far.
 func (l *Ledger) Fold(m *agora.Message, epoch uint64, now time.Time) {
-	l.marked = l.marked || m.Again
-	if m.N > l.lastN {
-		l.echo = m.Again
-	}
+	l.log.fold(m, m.N > l.lastN)
 	l.add(m, First{n: m.N, seq: m.Seq >> agora.SeqShift, index: int(m.Seq & (record.MaxParts - 1)), Stream: m.Stream}, epoch, now)
 	if IsStreamPart(m) {
 		s := l.streams[m.Stream]
-		s.read, s.echo = true, m.Again
-		if s.torn { // it had not ended before this part
-			s.torn, s.hearsay = false, false
+		if s.evidence == torn { // it had not ended before this part
+			s.hearsay = false
+		}
+		if s.evidence = read; m.Again {
+			s.evidence = echoed
 		}
 		l.streams[m.Stream] = s
 		l.retire(m.Stream)
@@ -40,11 +55,11 @@ func (l *Ledger) Fold(m *agora.Message, epoch uint64, now time.Time) {
 // Tear says that records may be gone from the log that followed those folded so far: what is folded next does not follow them. Numbers and streams
 // may have gone on there, and streams may have ended.
 func (l *Ledger) Tear() {
-	l.lastN, l.cut = l.kept, true
+	l.lastN, l.log.cut = l.kept, true
 	l.holes = slices.DeleteFunc(l.holes, func(h span) bool { return h.from > l.kept })
 	for name, s := range l.streams {
-		if isOpen(s) {
-			s.torn, s.hearsay, s.counted = true, true, false
+		if s.phase.isOpen() {
+			s.evidence, s.hearsay, s.counted = torn, true, false
 			l.streams[name] = s
 		}
 	}
@@ -62,13 +77,13 @@ type Heritage struct {
 // Inherit settles, once the log is read, what becomes of the streams that an earlier holder left.
 func (l *Ledger) Inherit(h Heritage) {
 	if l.lastN == 0 || l.lastN > l.kept { // else nothing was read that tells more than what is known
-		l.exact = l.lastN != 0 && !l.echo
+		l.exact = l.lastN != 0 && !l.log.echo
 	}
-	if h.Cut || l.marked {
+	if h.Cut || l.log.marked {
 		l.unsure = h.Unsure
-	} else if !l.cut && l.kept == 0 { // all of the lane was read: what is lower was refused, and that may not have been heard
-		if l.first > 1 {
-			l.holes = slices.Insert(l.holes, 0, span{1, l.first - 1})
+	} else if !l.log.cut && l.kept == 0 { // all of the lane was read: what is lower was refused, and that may not have been heard
+		if l.log.first > 1 {
+			l.holes = slices.Insert(l.holes, 0, span{1, l.log.first - 1})
 		}
 		l.whole = true
 	}

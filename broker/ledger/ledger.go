@@ -14,8 +14,7 @@ import (
 type Ledger struct {
 	lastN   uint64            // highest number stored
 	kept    uint64            // the one that was known before anything was read
-	first   uint64            // the lowest one that was read, where none was known before; 0 for none
-	cut     bool              // numbers below that, or between those that were read, may have been stored
+	log     reading           // what the log told while it was read, until Inherit
 	holes   spans             // numbers below lastN that were passed over, and so are not stored
 	blocked uint64            // lowest number refused for the moment: none beyond it may overtake it; 0 for none
 	doubted map[uint64]uint64 // what was said under numbers that were refused while they may have been stored: a hash
@@ -29,8 +28,6 @@ type Ledger struct {
 
 	whole  bool      // the lane is known from its very first part
 	exact  bool      // lastN was read from the log, or is known, and nothing beyond it was stored
-	marked bool      // parts were read that an earlier holder could not tell from what retention had taken
-	echo   bool      // the part with lastN is one of those: what is beyond it may have been stored before
 	loose  time.Time // when the last part was stored that has no number, but an id or a stream
 	unsure time.Time // until then what the client sends may be stored already, unknown to us: retention cut the log
 
@@ -83,27 +80,14 @@ type aged struct {
 	at time.Time
 }
 
-type phase uint8
-
-const (
-	gone      phase = iota // not known
-	unstarted              // its start was refused for the moment: without a number, or, as hearsay, while it may be stored
-	running                // open
-	broken                 // open to its receiver, but a part could not be stored: to be aborted
-	over                   // ended by its sender
-	aborted                // ended by the cluster
-)
-
 type stream struct {
 	kind     agora.Kind
 	phase    phase
+	evidence evidence
 	counted  bool // next is exact
 	indexed  bool // its start had an index
 	numbered bool // every part of it had a number
-	read     bool // its start, or a later part, was read from the log
 	hearsay  bool // not from the log: its end may have been stored, and lost since, or it never began
-	torn     bool // parts behind those that were read may be gone
-	echo     bool // the last part that was read may have been stored before, and what follows it as well
 	next     uint32
 	said     *said  // what its latest parts with an index and no number said; nil for none
 	epoch    uint64 // of the last record with a part of it
@@ -159,7 +143,7 @@ func (l *Ledger) add(m *agora.Message, f First, epoch uint64, now time.Time) {
 
 func (l *Ledger) number(m *agora.Message, f First) {
 	if l.lastN == 0 && !l.whole {
-		l.first = m.N
+		l.log.first = m.N
 	} else if m.N > l.lastN+1 {
 		l.holes = append(l.holes, span{l.lastN + 1, m.N - 1})
 	}
@@ -187,11 +171,15 @@ func (l *Ledger) remember(id string, f First, now time.Time) {
 // step moves a stream on by one part.
 func (l *Ledger) step(m *agora.Message, epoch uint64) {
 	s := l.streams[m.Stream]
-	if m.Part == agora.Start {
-		s = stream{kind: m.Kind, counted: true, indexed: m.Indexed, numbered: m.N != 0, phase: running}
-	} else if s.phase == gone { // its start is not in the log any more
-		s = stream{kind: m.Kind, indexed: m.Indexed, numbered: m.N != 0, phase: running}
+	switch {
+	case m.Part == agora.Start:
+		s = stream{kind: m.Kind, counted: true, indexed: m.Indexed, numbered: m.N != 0}
+	case s.phase == gone: // its start is not in the log any more
+		s = stream{kind: m.Kind, indexed: m.Indexed, numbered: m.N != 0}
+	case s.phase == doubted && m.Part == agora.Abort:
+		s.hearsay = false // whoever saw the start has its end, and it may still come again
 	}
+	s.phase = nextPhase[s.phase][storedAs(m.Part)]
 	s.epoch = epoch
 	s.numbered = s.numbered && (m.N != 0 || m.Part == agora.Abort)
 	switch {
@@ -206,16 +194,6 @@ func (l *Ledger) step(m *agora.Message, epoch uint64) {
 	case m.Part != agora.Abort:
 		s.next++
 	}
-	switch m.Part {
-	case agora.End, agora.Cancel:
-		s.phase = over
-	case agora.Abort:
-		if s.phase == unstarted {
-			s.hearsay = false // whoever saw the start has its end, and it may still come again
-		} else {
-			s.phase = aborted
-		}
-	}
 	l.set(m.Stream, s)
 }
 
@@ -229,10 +207,10 @@ func (l *Ledger) set(name string, s stream) {
 }
 
 func (l *Ledger) put(name string, old, s stream) {
-	if isOpen(old) {
+	if old.phase.isOpen() {
 		l.open--
 	}
-	if isOpen(s) {
+	if s.phase.isOpen() {
 		l.open++
 	}
 	if s.phase == gone {
@@ -244,9 +222,3 @@ func (l *Ledger) put(name string, old, s stream) {
 	}
 	l.streams[name] = s
 }
-
-// isOpen reports whether the receiver has a start and no end, as far as is known.
-func isOpen(s stream) bool { return s.phase == running || owesAbort(s) }
-
-// owesAbort reports whether the receiver may wait in vain for more of a stream.
-func owesAbort(s stream) bool { return s.phase == broken || s.phase == unstarted && s.hearsay }

@@ -14,7 +14,7 @@ func (l *Ledger) Commit(ms []agora.Message, seq uint64, now time.Time, window ti
 		l.settle(&ms[i], First{n: ms[i].N, seq: seq, index: i, Stream: ms[i].Stream})
 	}
 	for _, w := range l.undo {
-		if !isOpen(l.streams[w.name]) && isOpen(w.stream) || w.stream.phase == gone {
+		if !l.streams[w.name].phase.isOpen() && w.stream.phase.isOpen() || w.stream.phase == gone {
 			l.retire(w.name)
 		}
 	}
@@ -28,7 +28,7 @@ func (l *Ledger) Commit(ms []agora.Message, seq uint64, now time.Time, window ti
 
 // forgetAborted forgets those streams over a hole that have their abort, or never had a start.
 func (l *Ledger) forgetAborted() {
-	l.toAbort = slices.DeleteFunc(l.toAbort, func(name string) bool { return !owesAbort(l.streams[name]) })
+	l.toAbort = slices.DeleteFunc(l.toAbort, func(name string) bool { return !l.streams[name].phase.owesAbort() })
 }
 
 // settle fills in where a message that is known by id or number stands.
@@ -47,11 +47,11 @@ func (l *Ledger) settle(m *agora.Message, f First) {
 
 // retire puts an ended stream among those to be forgotten one day.
 func (l *Ledger) retire(name string) {
-	if s := l.streams[name]; s.phase == over || s.phase == aborted || s.phase == unstarted {
+	if l.streams[name].phase.ended() {
 		l.ended = append(l.ended, name)
 	}
 	for len(l.ended) > maxEnded {
-		if s := l.streams[l.ended[0]]; !isOpen(s) {
+		if !l.streams[l.ended[0]].phase.isOpen() {
 			delete(l.streams, l.ended[0])
 		}
 		l.ended = l.ended[1:]
@@ -103,7 +103,7 @@ func (l *Ledger) Lose(m *agora.Message) {
 // unbegin forgets a stream that presence alone knew of, if the number of its start says that it is not stored: its receiver has
 // nothing that an abort would end, and gets it all once the start has come again.
 func (l *Ledger) unbegin(name string, start uint64) {
-	if s := l.streams[name]; s.phase == running && s.hearsay && !s.torn && l.exact && start > l.lastN {
+	if s := l.streams[name]; s.phase == running && s.hearsay && s.evidence != torn && l.exact && start > l.lastN {
 		l.put(name, s, stream{})
 	}
 }
@@ -111,7 +111,7 @@ func (l *Ledger) unbegin(name string, start uint64) {
 // unstart notes that a stream will not begin before its start has come again.
 func (l *Ledger) unstart(name string) {
 	if old := l.streams[name]; name != "" && old.phase == gone {
-		l.put(name, old, stream{phase: unstarted})
+		l.put(name, old, stream{phase: nextPhase[gone][startRefused]})
 		l.retire(name)
 	}
 }
@@ -153,11 +153,13 @@ const maxDoubted = 4 * record.MaxParts // numbers; a lane has one record in doub
 
 // breakStream marks an open stream as one to be aborted.
 func (l *Ledger) breakStream(name string) {
-	if s := l.streams[name]; s.phase == running {
-		s.phase = broken
-		l.streams[name] = s
-		l.toAbort = append(l.toAbort, name)
+	s := l.streams[name]
+	was := s.phase
+	if s.phase = nextPhase[was][partLost]; s.phase == was {
+		return
 	}
+	l.streams[name] = s
+	l.toAbort = append(l.toAbort, name)
 }
 
 // Disprove says that m, which was in doubt, is not stored.
@@ -181,8 +183,8 @@ func (l *Ledger) Suspect(m *agora.Message, until time.Time) {
 	if m.N == 0 && until.After(l.unsure) {
 		l.unsure = until
 	}
-	if old := l.streams[m.Stream]; IsStreamPart(m) && m.Part == agora.Start && !isOpen(old) {
-		l.put(m.Stream, old, stream{kind: m.Kind, phase: unstarted, numbered: m.N != 0, hearsay: true})
+	if old := l.streams[m.Stream]; IsStreamPart(m) && m.Part == agora.Start && !old.phase.isOpen() {
+		l.put(m.Stream, old, stream{kind: m.Kind, phase: nextPhase[old.phase][startDoubted], numbered: m.N != 0, hearsay: true})
 		if m.N == 0 {
 			l.toAbort = append(l.toAbort, m.Stream)
 		}
@@ -192,7 +194,7 @@ func (l *Ledger) Suspect(m *agora.Message, until time.Time) {
 
 // SuspectEnd says that a part may have been stored and be gone from the log: if that ends a stream which is still to be aborted, the abort is marked.
 func (l *Ledger) SuspectEnd(m *agora.Message) {
-	if s := l.streams[m.Stream]; IsStreamPart(m) && m.Part.Ends() && isOpen(s) {
+	if s := l.streams[m.Stream]; IsStreamPart(m) && m.Part.Ends() && s.phase.isOpen() {
 		s.hearsay = true
 		l.streams[m.Stream] = s
 	}
@@ -217,7 +219,7 @@ func (l *Ledger) NextAborts() []string {
 		if len(names) == maxAborts {
 			break
 		}
-		if owesAbort(l.streams[name]) {
+		if l.streams[name].phase.owesAbort() {
 			names = append(names, name)
 		}
 	}
@@ -234,7 +236,7 @@ func (l *Ledger) Abort(name string, epoch uint64) agora.Message {
 }
 
 // AwaitsEnd reports whether a stream has a start and no end: its receiver must still hear of that.
-func (l *Ledger) AwaitsEnd(name string) bool { return isOpen(l.streams[name]) }
+func (l *Ledger) AwaitsEnd(name string) bool { return l.streams[name].phase.isOpen() }
 
 // IsOpen reports whether a stream is open, and no part of it was lost.
 func (l *Ledger) IsOpen(name string) bool { return l.streams[name].phase == running }

@@ -92,7 +92,7 @@ func (l *Ledger) follows(m *agora.Message, now time.Time) Verdict {
 			return giveUp(m.Stream)
 		}
 		return refuse(agora.StreamNotFound, "stream %q is not open", m.Stream)
-	case unstarted:
+	case unstarted, doubted:
 		return s.awaitsStart(m)
 	case broken: // not for good before the abort is stored: a successor might let the stream go on without this part
 		return Verdict{Err: Unavailable(nil)}
@@ -115,7 +115,7 @@ func (l *Ledger) starts(m *agora.Message, s stream) Verdict {
 	switch {
 	case s.phase != gone && repeats(m, s):
 		return s.again(m)
-	case isOpen(s) && !s.hearsay: // presence hears of a start before the log does: it may never have been stored
+	case s.phase.isOpen() && !s.hearsay: // presence hears of a start before the log does: it may never have been stored
 		return refuse(agora.InvalidRequest, "stream %q is open", m.Stream)
 	case m.Indexed && m.Index != 0:
 		return refuse(agora.InvalidRequest, "stream %q starts with index 0, not %d", m.Stream, m.Index)
@@ -128,7 +128,7 @@ func (l *Ledger) starts(m *agora.Message, s stream) Verdict {
 // awaitsStart checks a part of a stream whose start was refused for the moment.
 func (s stream) awaitsStart(m *agora.Message) Verdict {
 	switch {
-	case m.Part == agora.Abort && s.hearsay:
+	case m.Part == agora.Abort && s.phase == doubted:
 		return Verdict{}
 	case s.numbered: // while the start's number is waited for, nothing behind it gets here: that was used up
 		return refuse(agora.StreamNotFound, "stream %q is not open", m.Stream)
@@ -179,7 +179,7 @@ func (l *Ledger) suspects(m *agora.Message) bool {
 
 // knows reports whether the stream would know a part without a number if it had been stored before. An abort alone does not tell how far a stream had come.
 func (s stream) knows(m *agora.Message) bool {
-	return m.Indexed && s.read && s.counted && !s.torn && !s.echo
+	return m.Indexed && s.counted && s.evidence == read
 }
 
 // giveUp ends a stream of which nothing is left where retention has cut the log. It may have ended, or be open to its receiver still, and

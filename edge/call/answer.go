@@ -281,23 +281,21 @@ func (a *Answer) Close() {
 		a.r.count.Answered.Add(1)
 	case was.err != nil:
 		a.r.count.Failed.Add(1)
-	case was.opened:
+	case was.request != requestUnknown:
 		a.r.count.GivenUp.Add(1)
 	}
 	switch {
-	case was.unsaid:
-		a.r.leave(a, was, "")
-	case was.opened:
+	case was.request != requestUnknown:
 		a.r.leave(a, was, codeOf(was))
 	case a.stream != nil:
 		a.stream.lane.Close()
 	}
 }
 
-// codeOf is what who was asked is told of a call that nobody waits for any more; nothing where others have told.
+// codeOf is what who was asked is told of a call that nobody waits for any more; nothing where others have told, or it was not asked.
 func codeOf(was stage) agora.Code {
 	switch {
-	case was.told:
+	case was.request == requestUnsaid, was.giveUp == givenUpTold:
 		return ""
 	case errors.Is(was.err, errLate):
 		return agora.Timeout

@@ -29,15 +29,17 @@ func (a *Answer) ask(ctx context.Context, q Request) error {
 	if err != nil {
 		return err
 	}
-	a.setAsked(asked == presence.Asked)
+	if asked == presence.Asked {
+		a.hears(requestStored)
+	}
 	<-listens
 	a.state = state
 	switch state {
 	case presence.CallOther:
-		a.forgotten()
+		a.hears(requestForgotten)
 		return agora.Errorf(agora.InvalidRequest, "the name of this call stands for another request")
 	case presence.CallOver:
-		a.forgotten()
+		a.hears(requestForgotten)
 		return a.whyOver(ctx)
 	case presence.CallAnswered:
 		a.r.count.Made.Add(1)
@@ -52,7 +54,9 @@ func (a *Answer) ask(ctx context.Context, q Request) error {
 			q.Message.Again = again
 			err = a.store(ctx, q)
 		}
-		a.notStored(err, a.call.Named)
+		if err != nil && !a.call.Named && agora.AsError(err).Code != agora.Unavailable { // else it may be stored, of a call with a name by another edge
+			a.hears(requestRefused)
+		}
 	}
 	if err == nil {
 		a.r.count.Made.Add(1)
@@ -71,7 +75,7 @@ func (a *Answer) lookFor(ctx context.Context) (asked presence.Asking, again bool
 	case err != nil:
 		return asked, false, err
 	case len(f.Stored) > 0:
-		a.setAsked(true)
+		a.hears(requestStored)
 		return presence.Asked, false, a.r.cfg.Presence.Calls.Asked(ctx, a.call)
 	case !f.Whole:
 		return asked, false, agora.Errorf(agora.Unavailable, "the mailbox of the addressee can't be read now")
@@ -110,7 +114,7 @@ var errGivenUp = agora.Errorf(agora.StreamAborted, "the call of this name was gi
 func (a *Answer) listen(ctx context.Context) (<-chan struct{}, bool) {
 	inbox := a.r.cfg.Broker.Listen(a.address(), broker.From{}, a.woken)
 	a.inbox.Store(inbox)
-	a.open()
+	a.hears(requestOpens)
 	listens := make(chan struct{})
 	return listens, a.r.background(func() { // an empty box is live once its stream's leader was asked, which takes as long as presence does
 		defer close(listens)
@@ -146,7 +150,7 @@ func (a *Answer) store(ctx context.Context, q Request) error {
 	if err := a.say(ctx, m); err != nil {
 		return err
 	}
-	a.setAsked(true)
+	a.hears(requestStored)
 	a.r.cfg.Wrote(a.callee())
 	if a.call.Named {
 		return a.r.cfg.Presence.Calls.Asked(ctx, a.call)

@@ -29,7 +29,7 @@ type pending struct {
 
 // leave has presence told that one caller waits no more, and how its call was then.
 func (r *Registry) leave(a *Answer, was stage, code agora.Code) {
-	end := !was.whole && (!a.call.Named || was.givenUp || code == agora.Timeout)
+	end := !was.whole && (!a.call.Named || was.giveUp != notGivenUp || code == agora.Timeout)
 	l := leaving{presence.Leaving{Call: a.call, Waiter: a.id, Whole: was.whole, End: end}, code, nil}
 	if a.stream.open() {
 		l.stream = a.stream

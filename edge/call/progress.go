@@ -5,8 +5,6 @@ import (
 	"errors"
 	"sync"
 	"time"
-
-	"github.com/agora-relay/agora"
 )
 
 // progress is how far a call is: whether its request is stored, whether its answer is over, and whether its caller waits.
@@ -20,15 +18,58 @@ type progress struct {
 
 // stage is what a progress says of a call.
 type stage struct {
+	request requestState
+	giveUp  giveUp
 	err     error // what Next returns from now on
-	whole   bool  // it came to its end, or to one that every later reader would find
-	opened  bool  // presence knows, or may know, that somebody waits here
-	asked   bool  // the request is stored, or may not be stored here any more
-	unsaid  bool  // the request is not stored, for sure, and nobody else stores it
-	closed  bool
-	givenUp bool // its caller does not make the call again
-	told    bool // others have ended the call, and have told who was asked
+	whole   bool  // with err: the answer came to its end, or to one that every later reader would find
+	closed  bool  // its caller waits no more
 }
+
+// requestState is what is known of the request of a call.
+type requestState uint8
+
+const (
+	requestUnknown requestState = iota // presence knows of nobody who waits here
+	requestOpen                        // presence knows, or may know, that somebody waits here, and the request may be stored here yet
+	requestAsked                       // the request is stored, or may not be stored here any more
+	requestUnsaid                      // the request is not stored, for sure, and nobody else stores it
+	requestStates
+)
+
+// requestEvent is what becomes of the request of a call.
+type requestEvent uint8
+
+const (
+	requestOpens     requestEvent = iota // presence is told of the call
+	requestStored                        // it is stored, or another edge stores it
+	requestRefused                       // it was refused for good before it could be stored, and is nobody else's
+	requestForgotten                     // the call is another's, or over: presence knows of nobody who waits here
+	requestEvents
+)
+
+// requestNext is the life of a request: what each event makes of it.
+var requestNext = [requestStates][requestEvents]requestState{
+	//               opens        stored        refused        forgotten
+	requestUnknown: {requestOpen, requestUnknown, requestUnknown, requestUnknown},
+	requestOpen:    {requestOpen, requestAsked, requestUnsaid, requestUnknown},
+	requestAsked:   {requestAsked, requestAsked, requestAsked, requestUnknown},
+	requestUnsaid:  {requestUnsaid, requestUnsaid, requestUnsaid, requestUnknown},
+}
+
+func (s requestState) String() string {
+	return [...]string{"unknown", "open", "asked", "unsaid"}[s]
+}
+
+// giveUp is whether a call is given up for good. It only grows.
+type giveUp uint8
+
+const (
+	notGivenUp  giveUp = iota // its caller waits, or may make the call again in its grace
+	givenUp                   // its caller does not make the call again, or others have ended it: who was asked is to be told
+	givenUpTold               // others have ended the call, and have told who was asked
+)
+
+func (g giveUp) String() string { return [...]string{"no", "given up", "told"}[g] }
 
 // now returns what is so now.
 func (p *progress) now() stage {
@@ -37,11 +78,21 @@ func (p *progress) now() stage {
 	return p.stage
 }
 
-// change changes what is so.
-func (p *progress) change(f func(*stage)) {
+// hears moves the request on by an event.
+func (p *progress) hears(e requestEvent) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	f(&p.stage)
+	if e == requestOpens {
+		p.begun = time.Now()
+	}
+	p.stage.request = requestNext[p.stage.request][e]
+}
+
+// givesUp notes that the call is given up.
+func (p *progress) givesUp(g giveUp) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.stage.giveUp = max(p.stage.giveUp, g)
 }
 
 // over returns why nothing more comes; nil while something may.
@@ -55,7 +106,11 @@ func (p *progress) fail(err error) { p.set(err, false) }
 
 // lose says that others have ended the call, and whether they have told who was asked. The rest is done here as well: they may have died before it.
 func (p *progress) lose(err error, told bool) {
-	p.change(func(s *stage) { s.givenUp, s.told = true, s.told || told })
+	g := givenUp
+	if told {
+		g = givenUpTold
+	}
+	p.givesUp(g)
 	p.fail(err)
 }
 
@@ -82,36 +137,19 @@ func (p *progress) isGivenUp(ctx context.Context) bool {
 	if ctx.Err() == nil || !errors.Is(context.Cause(ctx), ErrGivenUp) {
 		return false
 	}
-	p.change(func(s *stage) { s.givenUp = true })
+	p.givesUp(givenUp)
 	return true
-}
-
-// open notes that presence may know from now on that somebody waits here.
-func (p *progress) open() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.stage.opened, p.begun = true, time.Now()
-}
-
-// setAsked notes whether nobody needs to store the request any more.
-func (p *progress) setAsked(asked bool) { p.change(func(s *stage) { s.asked = asked }) }
-
-// forgotten says that nobody waits here, as far as presence knows.
-func (p *progress) forgotten() { p.change(func(s *stage) { s.opened = false }) }
-
-// notStored notes that the request was refused for good before it could be stored. Of a call with a name another edge may have stored it.
-func (p *progress) notStored(err error, named bool) {
-	p.change(func(s *stage) {
-		s.unsaid = err != nil && !named && agora.AsError(err).Code != agora.Unavailable
-	})
 }
 
 // asking returns how long ago the request began to be stored, zero where it is; and false where presence knows of nobody who waits here.
 func (p *progress) asking() (since time.Duration, opened bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.stage.opened && !p.stage.asked {
-		since = max(time.Since(p.begun), time.Millisecond)
+	switch p.stage.request {
+	case requestUnknown:
+		return 0, false
+	case requestAsked:
+		return 0, true
 	}
-	return since, p.stage.opened
+	return max(time.Since(p.begun), time.Millisecond), true
 }

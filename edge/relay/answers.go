@@ -31,7 +31,8 @@ func (s *Sender) Decided(name string, m *agora.Message) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if x := s.known().all[name]; x != nil {
-		x.begun, x.decided, x.n, x.id = true, true, m.N, m.ID
+		s.boxes.hears(x, answerSaid)
+		x.decided, x.n, x.id = true, m.N, m.ID
 	}
 }
 
@@ -111,7 +112,7 @@ func (s *Sender) lookUp(ctx context.Context, x *box) error {
 	if err != nil {
 		return err
 	}
-	x.unsure = false
+	s.boxes.hears(x, answerWaitedFor)
 	if over {
 		s.boxes.giveUp(x.at.Peer(), x.at.Space, func(streamKey) bool { return false })
 	}

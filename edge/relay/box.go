@@ -19,20 +19,20 @@ type boxes struct {
 
 // box is one answer box.
 type box struct {
-	at        agora.Address
-	request   string
-	streams   string // the request's own stream, or what it is called if it is one: nothing tells that of one that presence has listed; empty where it is whole
-	whole     bool   // its answer is no stream
-	decided   bool   // that was a decision
-	cut       bool   // that stream was aborted, or the agent has cancelled it
+	at      agora.Address
+	request string
+	streams string // the request's own stream, or what it is called if it is one: nothing tells that of one that presence has listed; empty where it is whole
+
+	whole   bool // its answer is no stream
+	decided bool // that was a decision
+	cut     bool // that stream was aborted, or the agent has cancelled it
+
+	state     boxState
 	stream    string // of the answer, once it has begun
-	begun     bool   // an answer was put into it
 	inherited bool   // by an earlier holder of the session: it may have ended
-	ended     bool   // its end was said, though that may not be stored yet
-	unsure    bool   // the word that nobody waits for its answer may have been lost
 	n         uint64 // number and id of the first part of that
 	id        string
-	since     time.Time // when it was answered; zero while it was not
+	since     time.Time // when it was over; zero while it is not
 }
 
 const (
@@ -104,7 +104,8 @@ func (b *boxes) resume(to agora.Address, stream string) {
 		x = &box{at: to}
 		b.all[to.Space] = x
 	}
-	x.begun, x.inherited, x.stream = true, true, stream
+	b.hears(x, answerSaid)
+	x.inherited, x.stream = true, stream
 	b.streams[streamKey{to.Peer(), stream}] = x
 }
 
@@ -122,14 +123,14 @@ func (b *boxes) streamed(peer agora.Address, stream string) *box {
 // ended, or may have as an earlier holder of the session has begun it, and a request of that name is open. nil for none.
 func (b *boxes) toCancel(peer agora.Address, stream string) (x *box, found bool) {
 	x = b.streams[streamKey{peer, stream}]
-	sure := x != nil && x.since.IsZero() && !x.inherited
+	sure := x != nil && x.state != boxOver && !x.inherited
 	if request := b.streamed(peer, stream); request != nil && !sure {
 		return request, true
 	}
 	if x == nil {
 		return nil, false
 	}
-	x.ended = true
+	b.hears(x, answerEndSaid)
 	return x, !x.inherited
 }
 
@@ -147,8 +148,13 @@ func (b *boxes) route(m *agora.Message) (to agora.Address, found bool) {
 	}
 	if m.Part != agora.Whole {
 		x := b.streams[streamKey{m.To, m.Stream}]
-		if x != nil && (m.Part != agora.Start || !x.ended && x.since.IsZero() || x.takes(m)) { // else another answer begins under a name that was used before
-			x.ended = x.ended || m.Part.Ends()
+		if x != nil && (m.Part != agora.Start || x.state == boxRefused || x.state == boxAnswered || x.takes(m)) { // else another answer begins under a name that was used before
+			switch {
+			case m.Part.Ends():
+				b.hears(x, answerEndSaid)
+			case m.Part == agora.Start && x.state.open(): // it was refused for the moment, and comes again
+				b.answers(x, m)
+			}
 			return x.at, true
 		}
 	}
@@ -162,12 +168,29 @@ func (b *boxes) route(m *agora.Message) (to agora.Address, found bool) {
 		}
 		return m.To, found
 	}
-	x.begun, x.ended, x.n, x.id, x.stream = true, false, m.N, m.ID, ""
+	b.answers(x, m)
 	if m.Part == agora.Start {
-		x.stream = m.Stream
 		b.streams[streamKey{m.To, m.Stream}] = x
 	}
 	return x.at, true
+}
+
+// answers notes that a message is the answer of a box, or the start of it.
+func (b *boxes) answers(x *box, m *agora.Message) {
+	b.hears(x, answerSaid)
+	x.n, x.id, x.stream = m.N, m.ID, ""
+	if m.Part == agora.Start {
+		x.stream = m.Stream
+	}
+}
+
+// hears moves a box on by an event. One that is over thereby is forgotten after a while.
+func (b *boxes) hears(x *box, e boxEvent) {
+	was := x.state
+	if x.state = boxNext[was][e]; x.state == boxOver && was != boxOver {
+		x.since = time.Now()
+		b.answered = append(b.answered, x)
+	}
 }
 
 // answerFor returns the box that a reply answers: the first one of its request that has no answer, or has this one. A reply that names no request is that to the
@@ -204,7 +227,9 @@ func (b *boxes) only(m *agora.Message) (*box, bool) {
 // missed notes that the words may be lost by which calls were ended.
 func (b *boxes) missed() {
 	for _, x := range b.all {
-		x.unsure = x.since.IsZero() && !x.begun && !x.whole
+		if !x.whole {
+			b.hears(x, answerDoubted)
+		}
 	}
 }
 
@@ -213,7 +238,11 @@ func (b *boxes) unsure(m *agora.Message) *box {
 	if b == nil || m.Kind != agora.Reply || m.Part > agora.Start {
 		return nil
 	}
-	if x, _ := b.answerFor(m); x != nil && x.unsure {
+	x := b.streams[streamKey{m.To, m.Stream}] // whose start comes again
+	if x == nil || m.Part == agora.Whole || x.state != boxDoubted {
+		x, _ = b.answerFor(m)
+	}
+	if x != nil && x.state == boxDoubted {
 		return x
 	}
 	return nil
@@ -224,19 +253,18 @@ func (x *box) takes(m *agora.Message) bool {
 	if x.whole && m.Part != agora.Whole {
 		return false
 	}
-	return !x.begun && !x.cut || m.N > 0 && m.N == x.n || m.ID != "" && m.ID == x.id
+	return x.state.open() && !x.cut || m.N > 0 && m.N == x.n || m.ID != "" && m.ID == x.id
 }
 
 // settle notes what became of a part of an answer.
 func (b *boxes) settle(to agora.Address, m agora.Part, err error) {
 	x := b.all[to.Space]
 	switch {
-	case x == nil || !x.since.IsZero():
+	case x == nil:
 	case err != nil && m <= agora.Start && agora.AsError(err).Code != agora.StreamAborted:
-		x.begun = false // it may be answered anew
+		b.hears(x, answerRefused)
 	case err == nil && (m == agora.Whole || m.Ends()):
-		x.since = time.Now()
-		b.answered = append(b.answered, x)
+		b.hears(x, answerStored)
 	}
 }
 
@@ -249,16 +277,15 @@ func (b *boxes) giveUp(peer agora.Address, name string, isOpen func(streamKey) b
 		x = &box{at: to}
 		b.all[name] = x
 	}
-	if !x.since.IsZero() {
+	if x.state == boxOver {
 		return to, "", false, false
 	}
-	open = x.begun && x.stream != "" && isOpen(streamKey{x.at, x.stream})
+	open = x.state.answered() && x.stream != "" && isOpen(streamKey{x.at, x.stream})
 	stream = x.stream // of which is dropped in silence what its agent still says
 	if !open {
 		stream = ""
-		x.begun, x.n, x.id = true, 0, "" // it takes nothing more, though presence may list it still
+		x.n, x.id = 0, "" // it takes nothing more, though presence may list it still
 	}
-	x.since = time.Now()
-	b.answered = append(b.answered, x)
+	b.hears(x, answerGivenUp)
 	return x.at, stream, open, !x.cut
 }

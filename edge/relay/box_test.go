@@ -93,6 +93,43 @@ func TestPartsGoWhereTheirStartWent(t *testing.T) {
 	}
 }
 
+// A start that was refused for the moment is the box's answer again once it has come again: nothing else goes there then.
+func TestAnAnswerThatComesAgainIsTheOnlyOne(t *testing.T) {
+	peer, at := agora.ToAgent("t", "caller"), agora.ToBox("t", "first", "caller")
+	s := new(Sender)
+	s.relay, s.cfg.Claim = &Relay{}, new(presence.Claim)
+	s.Asked(peer, "r", "first", "")
+	start := agora.Message{Kind: agora.Reply, Part: agora.Start, To: peer, Stream: "s", N: 1, Meta: agora.Meta{Parent: "r"}}
+	for about := range 2 {
+		if to, err := s.Route(t.Context(), &start); err != nil || to != at {
+			t.Fatalf("saying %d goes to %+v, %v, want %+v", about+1, to, err, at)
+		}
+		if about == 0 {
+			s.boxed(at, agora.Start, agora.Errorf(agora.Unavailable, "the log is away"))
+		}
+	}
+	other := agora.Message{Kind: agora.Reply, To: peer, N: 2, Meta: agora.Meta{Parent: "r"}}
+	if to, err := s.Route(t.Context(), &other); err != nil || to != peer {
+		t.Errorf("a second answer goes to %+v, %v, want %+v", to, err, peer)
+	}
+}
+
+// An answer that an earlier holder began may have been given up unheard, as any other: presence is asked before its start goes into the box again.
+func TestAStartThatComesAgainIsDoubtedAsAnyAnswer(t *testing.T) {
+	peer, at := agora.ToAgent("t", "caller"), agora.ToBox("t", "first", "caller")
+	b := newBoxes()
+	b.resume(at, "s")
+	start := &agora.Message{Kind: agora.Reply, Part: agora.Start, To: peer, Stream: "s", N: 1}
+	b.settle(at, agora.Start, agora.Errorf(agora.Unavailable, "the log is away"))
+	if x := b.unsure(start); x != nil {
+		t.Errorf("box %+v is in doubt, and nothing was missed", x.at)
+	}
+	b.missed()
+	if x := b.unsure(start); x == nil || x.at != at {
+		t.Errorf("box %+v is in doubt, want %+v", x, at)
+	}
+}
+
 // answer begins the answer to a request that is called like its stream.
 func (b *boxes) answer(to agora.Address, stream string) {
 	b.add(to.Peer(), stream, to.Space, "")

@@ -72,7 +72,7 @@ func (s *streamSet) settleOwed() (more bool) {
 // takeSettled returns the owed streams that are not open in the log, and will not be: they are owed no more. mu is held.
 func (s *streamSet) takeSettled() (settled map[streamKey]*stream) {
 	for k, st := range s.owed {
-		if !st.begins && !s.mayBeOpen(k) {
+		if st.state != streamBegins && !s.mayBeOpen(k) {
 			delete(s.owed, k)
 			put(&settled, k, st)
 		}

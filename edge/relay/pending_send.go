@@ -39,17 +39,13 @@ type pendingSend struct {
 	key      streamKey
 	stream   *stream // that the message belongs to; nil where none is open
 	part     agora.Part
-	n        uint64
-	index    uint32
-	indexed  bool
+	sent     Sent   // what its asker is told, but for what became of it
 	first    bool   // it begins the stream
 	silences bool   // it is a cancel by which what comes of the stream is dropped, as it was not before
-	piece    bool   // see Options, as the next three
-	frame    string //
-	receipts agora.Receipts
-	request  string // under which a reply is waited for, where it awaits one
-	awaits   bool
-	size     int // bytes of the window that it holds
+	piece    bool   // see Options
+	awaits   bool   // a reply is waited for
+	request  string // under this id, where one is
+	size     int    // bytes of the window that it holds
 
 	done func(broker.Result) // completes it and gives it back, bound once
 }
@@ -79,12 +75,10 @@ func (p *pendingSend) complete(res broker.Result) {
 	if p.key.to.IsBox() && res.Err == nil {
 		p.lane.peer.sent.Add(int64(p.size))
 	}
-	if s.answered(p.key, p.part, p.n, res.Err) || p.awaits && p.n == 0 && res.Err != nil && s.late(p.key.to, p.request) {
+	if s.answered(p.key, p.part, p.sent.N, res.Err) || p.awaits && p.sent.N == 0 && res.Err != nil && s.late(p.key.to, p.request) {
 		return
 	}
 	s.settle(p, res)
-	p.asker.Told(Sent{
-		To: p.key.to.Peer(), Stream: p.key.stream, N: p.n, Index: p.index, Indexed: p.indexed, Frame: p.frame, Receipts: p.receipts,
-		Seq: res.Seq, Again: res.Again, Err: res.Err,
-	})
+	p.sent.Seq, p.sent.Again, p.sent.Err = res.Seq, res.Again, res.Err
+	p.asker.Told(p.sent)
 }

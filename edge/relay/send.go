@@ -59,8 +59,8 @@ func (s *Sender) Send(ctx context.Context, m agora.Message, o Options) (err erro
 // keep returns what is kept of a message that goes into a lane until its asker is told.
 func (s *Sender) keep(k streamKey, m *agora.Message, o Options, l *lane, st *stream, size int) *pendingSend {
 	p := s.relay.pending.get()
-	p.sender, p.asker, p.lane, p.key, p.part, p.n, p.size = s, o.Asker, l, k, m.Part, m.N, size
-	p.index, p.indexed, p.frame, p.receipts = m.Index, m.Indexed, o.Frame, o.Receipts
+	p.sender, p.asker, p.lane, p.key, p.part, p.size = s, o.Asker, l, k, m.Part, size
+	p.sent = Sent{To: k.to.Peer(), Stream: k.stream, N: m.N, Index: m.Index, Indexed: m.Indexed, Frame: o.Frame, Receipts: o.Receipts}
 	if p.asker == nil {
 		p.asker = s.cfg.Asker
 	}
@@ -233,12 +233,11 @@ func (s *Sender) track(k streamKey, m *agora.Message, o Options, l *lane) (st *s
 	st = s.open[k]
 	if st != nil {
 		s.uses(st, l)
-		st.awaited = st.awaited && m.Part != agora.Start
 	}
 	switch {
 	case m.Kind == agora.Control:
 		return nil, false, false
-	case m.Part == agora.Start && (st == nil || st.ended):
+	case m.Part == agora.Start && (st == nil || st.state == streamEnding):
 		st = &stream{key: k, kind: m.Kind, indexed: m.Indexed || m.N > 0, receipts: o.Receipts, frame: o.Frame, pieces: o.Piece}
 		s.uses(st, l)
 		s.opens(k, st)
@@ -246,8 +245,10 @@ func (s *Sender) track(k streamKey, m *agora.Message, o Options, l *lane) (st *s
 		s.relay.streamOpens(s.cfg.Claim, k.to, k.stream) // what was refused may have ended since presence was told
 		s.expire(k, st, m.Meta.Deadline, false)
 		return st, true, false
+	case m.Part == agora.Start:
+		st.hears(startSaid)
 	case m.Part.Ends() && st != nil:
-		st.ended = true
+		st.hears(endSaid)
 	}
 	if m.Part == agora.Cancel {
 		silences = s.past.silence(k, m.N)
@@ -259,7 +260,8 @@ func (s *Sender) track(k streamKey, m *agora.Message, o Options, l *lane) (st *s
 func (s *Sender) uses(st *stream, l *lane) {
 	if st.lane != l {
 		st.lane, st.told = l, func(res broker.Result) {
-			p := pendingSend{sender: s, asker: s.cfg.Asker, lane: l, key: st.key, stream: st, part: agora.Chunk, n: res.N, size: res.Size + overhead}
+			p := pendingSend{sender: s, asker: s.cfg.Asker, lane: l, key: st.key, stream: st, part: agora.Chunk, size: res.Size + overhead}
+			p.sent = Sent{To: st.key.to.Peer(), Stream: st.key.stream, N: res.N}
 			p.complete(res)
 		}
 	}

@@ -65,11 +65,9 @@ func (s *Sender) inherit(l presence.Lane) {
 func (s *Sender) Close() {
 	s.mu.Lock()
 	closed := s.closed
+	s.uncount(len(s.open))
 	s.closed = true
 	s.stopDeadlines()
-	for _, st := range s.open {
-		s.uncount(st)
-	}
 	s.mu.Unlock()
 	if closed {
 		return

@@ -22,9 +22,9 @@ func (s *Sender) settle(p *pendingSend, res broker.Result) {
 		l.last = res.Seq >> agora.SeqShift
 		l.peer.stored()
 	}
-	if res.Err == nil && p.n > 0 {
+	if res.Err == nil && p.sent.N > 0 {
 		s.mu.Lock()
-		s.numbers.stored(k.to.Peer(), p.n)
+		s.numbers.stored(k.to.Peer(), p.sent.N)
 		s.mu.Unlock()
 	}
 	failed := res.Err != nil
@@ -44,7 +44,7 @@ func (s *Sender) settle(p *pendingSend, res broker.Result) {
 		return
 	}
 	if failed && !p.part.Ends() && !p.piece {
-		s.refuse(k, p.part, p.n, res.Err)
+		s.refuse(k, p.part, p.sent.N, res.Err)
 	}
 	if p.part == agora.End && !failed {
 		s.mu.Lock()

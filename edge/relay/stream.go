@@ -29,10 +29,7 @@ type stream struct {
 	frame    string // id of the frame that asked
 	deadline time.Time
 	timer    *time.Timer
-	begins   bool // its start is on its way into a lane
-	awaited  bool // its start was refused for the moment and comes again under its number, and all of its parts with it
-	counted  bool // among the open streams of its owner
-	ended    bool // its last part is on its way: a start begins another stream
+	state    streamState
 	pieces   bool // of one frame: see Options
 }
 
@@ -155,10 +152,10 @@ func (s *streamSet) AnsweredFor(to agora.Address, name string, part agora.Part, 
 func (s *streamSet) begins(k streamKey, o *presence.OpenStream) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if st := s.open[k]; st != nil && !st.ended {
+	if st := s.open[k]; st != nil && st.state != streamEnding {
 		return
 	}
-	put(&s.owed, k, &stream{key: k, kind: o.Kind, indexed: o.Indexed, receipts: o.Receipts, deadline: o.Deadline, begins: true})
+	put(&s.owed, k, &stream{key: k, kind: o.Kind, indexed: o.Indexed, receipts: o.Receipts, deadline: o.Deadline, state: streamBegins})
 	s.relay.streamOwed(s)
 }
 
@@ -170,7 +167,7 @@ func (s *streamSet) began(k streamKey, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if st := s.owed[k]; st != nil {
-		st.begins = false
+		st.hears(startLost)
 	}
 }
 
@@ -181,13 +178,14 @@ func (s *streamSet) end(k streamKey, st *stream, err error) {
 	s.mu.Lock()
 	current := st != nil && s.open[k] == st
 	if current {
-		s.shuts(k, st)
+		s.shuts(k)
 	}
 	if st != nil {
 		stopTimer(st)
 	}
 	another := s.owed[k] != nil // that begins
 	if current && owed && !another {
+		st.hears(endUnsure)
 		put(&s.owed, k, st)
 	}
 	s.mu.Unlock()
@@ -205,31 +203,26 @@ func (s *streamSet) owner() admission.Owner {
 	return admission.Owner{Tenant: s.cfg.Claim.Tenant, Principal: s.cfg.Principal, Agent: s.cfg.Claim.Agent}
 }
 
-// opens adds a stream to those that are open, and counts it; mu is held.
+// opens adds a stream to those that are open, and counts it until shuts, or until the sender closes; mu is held.
 func (s *streamSet) opens(k streamKey, st *stream) {
-	if old := s.open[k]; old != nil {
-		s.uncount(old)
-	}
-	if !s.closed {
+	if s.open[k] == nil && !s.closed {
 		s.relay.cfg.Usage.Add(admission.Streams, s.owner(), 1)
-		st.counted = true
 	}
 	put(&s.open, k, st)
 	s.last = nil
 }
 
-// shuts takes a stream out of those that are open; mu is held.
-func (s *streamSet) shuts(k streamKey, st *stream) {
+// shuts takes one out of the streams that are open; mu is held.
+func (s *streamSet) shuts(k streamKey) {
 	delete(s.open, k)
-	s.uncount(st)
+	s.uncount(1)
 	s.last = nil
 }
 
-// uncount counts a stream no more; mu is held.
-func (s *streamSet) uncount(st *stream) {
-	if st.counted {
-		s.relay.cfg.Usage.Give(admission.Streams, s.owner(), 1)
-		st.counted = false
+// uncount counts so many open streams no more, which a closed sender does not count; mu is held.
+func (s *streamSet) uncount(n int) {
+	if n > 0 && !s.closed {
+		s.relay.cfg.Usage.Give(admission.Streams, s.owner(), int64(n))
 	}
 }
 
@@ -262,7 +255,7 @@ func (s *streamSet) shutOver() (some bool) {
 		if st.lane != nil || s.lanes[k.to] == nil || s.mayBeOpen(k) {
 			continue
 		}
-		s.shuts(k, st)
+		s.shuts(k)
 		stopTimer(st)
 		s.relay.streamClosed(*s.cfg.Claim, k.to, k.stream)
 		some = true
@@ -349,8 +342,13 @@ func (s *streamSet) AbortOpen(ctx context.Context) error {
 func (s *streamSet) startRefused(k streamKey, n uint64, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if st := s.open[k]; st != nil {
-		st.awaited = comesAgain(n, err)
+	st := s.open[k]
+	switch {
+	case st == nil:
+	case comesAgain(n, err):
+		st.hears(startComesAgain)
+	default:
+		st.hears(startLost)
 	}
 }
 
@@ -360,7 +358,7 @@ func (s *streamSet) broken(to agora.Address, name string, n uint64, err error) {
 	k := streamKey{to, name}
 	s.mu.Lock()
 	st := s.open[k]
-	if st == nil || st.ended || st.awaited && comesAgain(n, err) || s.closed {
+	if st == nil || st.state == streamEnding || st.state == streamAwaited && comesAgain(n, err) || s.closed {
 		s.mu.Unlock()
 		return
 	}

@@ -96,7 +96,7 @@ func TestAChunkOfAnOpenStreamIsSettledWithoutAllocating(t *testing.T) {
 	k := streamKey{agora.ToAgent("t", "a"), "s"}
 	told := 0
 	s := new(Sender)
-	s.relay, s.window.size, s.cfg = &Relay{}, 1<<20, SenderConfig{Claim: new(presence.Claim), Asker: AskerFunc(func(Sent) { told++ })}
+	s.relay, s.window.size, s.cfg = New(Config{}), 1<<20, SenderConfig{Claim: new(presence.Claim), Asker: AskerFunc(func(Sent) { told++ })}
 	st := &stream{key: k, receipts: agora.Stored | agora.Delivered}
 	s.uses(st, &lane{peer: &peer{}})
 	put(&s.open, k, st)

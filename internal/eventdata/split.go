@@ -1,4 +1,4 @@
-package wire
+package eventdata
 
 import (
 	"encoding/json"
@@ -6,7 +6,7 @@ import (
 	"github.com/agora-relay/agora/internal/rawjson"
 )
 
-// SplitText cuts data whose string `text` has more raw bytes than threshold
+// Split cuts data whose string `text` has more raw bytes than threshold
 // into the data of deltas (Agora spaces, space.event.delta): every other field
 // rides in the first, whose bytes are otherwise untouched; the others are
 // {"text":…} alone. The raw JSON of the text is cut into pieces of at most
@@ -15,21 +15,21 @@ import (
 // piece by itself. Half a surrogate pair stays what it is. It returns nil when there is nothing to split: the text is
 // short, missing, no string or there twice, data is no object, or threshold is
 // not positive.
-func SplitText(data json.RawMessage, threshold int) []json.RawMessage {
+func Split(data json.RawMessage, threshold int) []json.RawMessage {
 	if threshold <= 0 || len(data) <= threshold || rawjson.BadUTF8(data) >= 0 {
 		return nil
 	}
-	at, what := onlyText(data, maxDataDepth)
-	if what != "" || at.to-at.from-2 <= threshold {
+	from, to, what := Text(data, maxDepth)
+	if what != "" || to-from-2 <= threshold {
 		return nil
 	}
-	text := data[at.from+1 : at.to-1]
+	text := data[from+1 : to-1]
 	deltas := make([]json.RawMessage, 0, len(text)/threshold+1)
 	for first := true; len(text) > 0; first = false {
 		n := cut(text, threshold)
 		before, after := []byte(`{"text":"`), []byte(`"}`)
 		if first {
-			before, after = data[:at.from+1], data[at.to-1:]
+			before, after = data[:from+1], data[to-1:]
 		}
 		delta := make([]byte, 0, len(before)+n+len(after))
 		delta = append(append(append(delta, before...), text[:n]...), after...)

@@ -1,4 +1,6 @@
-package wire
+// Package eventdata makes the data of what is published into that of the events which members of a space get: signed,
+// stamped, and cut into deltas. It changes a JSON object without decoding it. No I/O, no clock.
+package eventdata
 
 import (
 	"encoding/json"
@@ -8,16 +10,16 @@ import (
 	"github.com/agora-relay/agora/internal/rawjson"
 )
 
-// maxDataDepth bounds the nesting of data here; [Limits] has bounded it before.
-const maxDataDepth = 1024
+// maxDepth bounds the nesting of data here; the door has bounded it before.
+const maxDepth = 1024
 
-// EventData returns the data of a space.publish as members get it (Agora
+// Sign returns the data of a space.publish as members get it (Agora
 // spaces, space.publish): `from` exactly once, as the bound id, however often
 // or escaped it was written, in the place where it first stood, or first when
 // it was absent; `timestamp` in Unix seconds, last, when it was missing;
 // everything else byte for byte. Data that is no JSON object is
 // INVALID_REQUEST. The answer is a copy.
-func EventData(data json.RawMessage, from agora.AgentID, now int64) (json.RawMessage, error) {
+func Sign(data json.RawMessage, from agora.AgentID, now int64) (json.RawMessage, error) {
 	m, err := inspect(data)
 	if err != nil {
 		return nil, err
@@ -39,11 +41,11 @@ func EventData(data json.RawMessage, from agora.AgentID, now int64) (json.RawMes
 	return append(out, data[m.last:]...), nil
 }
 
-// DeltaData returns the data of a space.publish.delta as members get it: it
+// SignDelta returns the data of a space.publish.delta as members get it: it
 // must have a string `text`, once; `from`, where the client wrote it, becomes
 // the bound id, once; everything else stays byte for byte. The answer is a copy.
-func DeltaData(data json.RawMessage, from agora.AgentID) (json.RawMessage, error) {
-	if _, what := onlyText(data, maxDataDepth); what != "" {
+func SignDelta(data json.RawMessage, from agora.AgentID) (json.RawMessage, error) {
+	if _, _, what := Text(data, maxDepth); what != "" {
 		return nil, agora.Errorf(agora.InvalidRequest, "data %s", what)
 	}
 	m, err := inspect(data)
@@ -75,7 +77,7 @@ func inspect(data []byte) (m marks, err error) {
 	if at := rawjson.BadUTF8(data); at >= 0 {
 		return m, agora.Errorf(agora.InvalidRequest, "data is not valid UTF-8 at byte %d", at)
 	}
-	o := rawjson.NewObject(data, maxDataDepth)
+	o := rawjson.NewObject(data, maxDepth)
 	m.open = o.Pos() + 1
 	m.last = m.open
 	for o.Next() {
@@ -110,26 +112,26 @@ func (m *marks) sign(out, data []byte, from agora.AgentID) ([]byte, int) {
 	return out, rest
 }
 
-// onlyText returns where the value of the one string `text` of data stands, and what is wrong with it.
-func onlyText(data []byte, depth int) (text span, what string) {
+// Text returns where the value of the one string `text` of data stands, which may be nested that deep, and what is wrong with it.
+func Text(data []byte, depth int) (from, to int, what string) {
 	o := rawjson.NewObject(data, depth)
 	for o.Next() {
 		if string(o.Name()) != "text" {
 			continue
 		}
-		if text.to != 0 {
-			return text, `has "text" twice`
+		if to != 0 {
+			return from, to, `has "text" twice`
 		}
 		if o.Val[0] != '"' {
-			return text, `has a "text" that is no string`
+			return from, to, `has a "text" that is no string`
 		}
-		text = span{o.ValAt, o.Pos()}
+		from, to = o.ValAt, o.Pos()
 	}
 	switch {
 	case !o.End():
-		return text, "is not a JSON object"
-	case text.to == 0:
-		return text, `has no "text"`
+		return from, to, "is not a JSON object"
+	case to == 0:
+		return from, to, `has no "text"`
 	}
-	return text, ""
+	return from, to, ""
 }
