@@ -60,7 +60,7 @@ func (s *Session) held() presence.Held {
 		Claim: s.claim,
 		Request: presence.ClaimRequest{
 			Tenant: s.claim.Tenant, Agent: s.claim.Agent, Principal: s.actor.Principal().Name, Holder: s.node.Holder(),
-			Conn: s.name, Session: s.claim.Session, Token: s.token, Card: s.profile.now().of(s.claim.Agent), Dial: s.node.dials.of(s),
+			Conn: s.name, Session: s.claim.Session, Token: s.token, Resume: s.cameBy, Card: s.profile.now().of(s.claim.Agent), Dial: s.node.dials.of(s),
 		},
 		Position: s.position(), Spaces: s.cursor.spacePositions(), Lanes: s.out.used(),
 		Away: s.life.away(s.node.cfg.Presence.Grace()),

@@ -12,17 +12,18 @@ import (
 
 // binding is a connection bound to an agent's id, under a claim. Nothing of it changes while the session lasts but its life, which has a lock.
 type binding struct {
-	life  lifecycle
-	node  *Node
-	actor *Actor
-	claim presence.Claim
-	conn  Conn
-	name  string                 // of the connection
-	token string                 // with which the session is taken over
-	slot  *admission.Slot        // of the connection among all of the edge; nil where it is never shed
-	slow  func() []agora.AgentID // see Hello; nil for none
-	since int64                  // when the session began here, by the log's clock in Unix nanoseconds
-	wants agora.Receipts         // for everything that it sends
+	life   lifecycle
+	node   *Node
+	actor  *Actor
+	claim  presence.Claim
+	conn   Conn
+	name   string                 // of the connection
+	token  string                 // with which the session is taken over
+	cameBy string                 // the token by which the agent came, which fits as well until it has come again; empty where it showed none
+	slot   *admission.Slot        // of the connection among all of the edge; nil where it is never shed
+	slow   func() []agora.AgentID // see Hello; nil for none
+	since  int64                  // when the session began here, by the log's clock in Unix nanoseconds
+	wants  agora.Receipts         // for everything that it sends
 }
 
 func (b *binding) address() agora.Address { return agora.ToAgent(b.claim.Tenant, b.claim.Agent) }

@@ -28,7 +28,7 @@ type opening struct {
 // newOpening returns a session that stands under a claim, for a connection.
 func (n *Node) newOpening(a *Actor, h Hello, req presence.ClaimRequest, c presence.Claim, conn Conn, rec presence.Record) *opening {
 	s := &Session{binding: binding{
-		node: n, actor: a, claim: c, conn: conn, name: h.Conn, token: req.Token, slot: h.Admission.slot, slow: h.Slow, wants: h.Receipts,
+		node: n, actor: a, claim: c, conn: conn, name: h.Conn, token: req.Token, cameBy: req.Resume, slot: h.Admission.slot, slow: h.Slow, wants: h.Receipts,
 		since: n.cfg.Broker.Now().UnixNano(),
 	}}
 	s.out.binding = &s.binding

@@ -11,7 +11,7 @@ import (
 // Held is all that an edge knows of a session that it holds and has begun.
 type Held struct {
 	Claim    Claim
-	Request  ClaimRequest // with the token that the session has now
+	Request  ClaimRequest // with the token that the session has now, and the one by which the agent came
 	Position Position
 	Spaces   map[string]uint64
 	Lanes    []Lane
@@ -173,8 +173,9 @@ func (s Sessions) reassertCall(h Holder, x Held) (call, error) {
 	}
 	// Who ended dirty before this claim is not known any more: all who held a resumed session may have.
 	var dirty uint64
+	before := "" // the token that fits as well, as the answer with the new one may be lost
 	if x.Claim.Resumed {
-		dirty = x.Claim.Epoch - 1
+		dirty, before = x.Claim.Epoch-1, x.Request.Resume
 	}
 	var lanes []any
 	for _, l := range x.Lanes {
@@ -187,7 +188,7 @@ func (s Sessions) reassertCall(h Holder, x Held) (call, error) {
 	args := []any{
 		x.Claim.Epoch, agora.EncodeToken(h.Edge), agora.EncodeToken(h.Incarnation), x.Request.Conn, x.Claim.Session,
 		hashToken(x.Request.Token), x.Request.Principal, card.card, card.detail, stored(x.Request.Card.RegisteredAt), dirty,
-		max(0, x.Away.Milliseconds()), x.Request.Dial.stored(), x.Request.Dial.by(), len(lanes) / 2,
+		max(0, x.Away.Milliseconds()), x.Request.Dial.stored(), x.Request.Dial.by(), len(lanes) / 2, hashToken(before),
 	}
 	args = append(args, lanes...)
 	args = append(args, s.positions.args(x.Position, millis(0), x.Spaces)...)

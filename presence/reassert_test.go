@@ -77,6 +77,25 @@ func TestAnEdgeWritesWhatTheServerLostAgain(t *testing.T) {
 	})
 }
 
+// An edge takes an agent over, and the answer with the new token is lost, as is then what the server knew.
+func TestAnAgentThatNeverGotItsNewTokenReturnsAfterALossToo(t *testing.T) {
+	eachServer(t, func(t *testing.T, srv *server) {
+		s := srv.store(presence.Config{})
+		r := withToken(claimant("a", "e2"), "token-e1")
+		r.ResumeSession = claimIn(t, s, "a", "grace").Session
+		c := must(s.Sessions.Claim(t.Context(), r))(t)
+		srv.empty()
+		if deposed := must(s.Sessions.Reassert(t.Context(), r.Holder, []presence.Held{{Claim: c, Request: r}}))(t).Deposed; len(deposed) != 0 {
+			t.Fatalf("deposed %+v", deposed)
+		}
+		next := withToken(claimant("a", "e3"), "token-e1")
+		next.ResumeSession, next.Evict = c.Session, c.Epoch
+		if again := must(s.Sessions.Claim(t.Context(), next))(t); !again.Resumed || again.Session != c.Session {
+			t.Errorf("claimed as %+v, want session %s to go on", again, c.Session)
+		}
+	})
+}
+
 func TestOnlyWhoStillHoldsASessionKeepsIt(t *testing.T) {
 	eachServer(t, func(t *testing.T, srv *server) {
 		s := srv.store(presence.Config{})

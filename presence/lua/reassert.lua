@@ -1,12 +1,12 @@
 -- Writes a claim again that the server may have lost. KEYS: record, unsettled, spaces, cancelled, lanes.
 -- ARGV: epoch, edge, incarnation, connection, session, token, principal, card, detail, since, dirty, ms of grace left
--- (0: the agent is connected), how its connection is dialled (empty: it is not), for whom, how many pairs of lane fields follow, those pairs, positions (with the session's spaces).
+-- (0: the agent is connected), how its connection is dialled (empty: it is not), for whom, how many pairs of lane fields follow, the token by which the agent came, those pairs, positions (with the session's spaces).
 -- Returns {1, the spaces that the session is leaving, or has left, those that it is in again though the server had the claim, whether the server
 -- had lost the claim}, or {0} when deposed.
 local r = redis.call('HMGET', KEYS[1], 'state', 'epoch')
 local us = micros()
 local away = ARGV[12] ~= '0'
-local lanes = 16 + 2 * tonumber(ARGV[15])
+local lanes = 17 + 2 * tonumber(ARGV[15])
 local leaving, again = {}, {}
 if r[2] and tonumber(r[2]) > tonumber(ARGV[1]) then
   return {0}
@@ -34,7 +34,7 @@ else
   -- Lost, or an older copy: what is written now is all there is. Nobody knows what was sent meanwhile.
   redis.call('DEL', KEYS[2], KEYS[3])
   redis.call('HDEL', KEYS[1], 'grace_until', 'known_until', 'mark', 'offered', 'fresh')
-  redis.call('HSET', KEYS[1], 'session', ARGV[5], 'token', ARGV[6], 'principal', ARGV[7], 'since', since,
+  redis.call('HSET', KEYS[1], 'session', ARGV[5], 'token', ARGV[6], 'token_before', ARGV[16], 'principal', ARGV[7], 'since', since,
     'begun', ARGV[1], 'dirty', ARGV[11], 'clean', '0', 'was_clean', '0', 'mailed', now)
   put_card(KEYS[1], '', ARGV[8], ARGV[9])
   put_dial(KEYS[1], ARGV[13], ARGV[14])
@@ -47,7 +47,7 @@ else
 end
 redis.call('HSET', KEYS[1], 'state', away and '2' or '1', 'epoch', ARGV[1], 'edge', ARGV[2], 'inc', ARGV[3], 'conn', ARGV[4],
   'asserted', int(us))
-for i = 16, lanes - 1, 2 do
+for i = 17, lanes - 1, 2 do
   redis.call('HSET', KEYS[5], ARGV[i], ARGV[i + 1])
 end
 for i = lanes + 6, #ARGV, 2 do
