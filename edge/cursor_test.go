@@ -22,6 +22,26 @@ func TestAPongThatConfirmsSomethingIsNotIdle(t *testing.T) {
 	}
 }
 
+// One ping is under way at a time, and its own pong alone ends that.
+func TestAPongReturnsItsOwnPing(t *testing.T) {
+	var p pings
+	if p.returns(0) {
+		t.Error("a pong returns a ping that was never sent")
+	}
+	p.frames = 9
+	first := p.send(7)
+	p.pending = true
+	if p.returns(first+1) || !p.pending || p.seq != 7 || p.frames != 0 {
+		t.Errorf("behind a pong of another ping there is %+v, want one under way for 7", p)
+	}
+	if !p.returns(first) || p.pending || p.returns(first) {
+		t.Errorf("behind its pong there is %+v, want none under way", p)
+	}
+	if next := p.send(8); next == first {
+		t.Error("two pings have one number")
+	}
+}
+
 // What was read while the edge might not deliver is given later: but not of a space that was joined again or left meanwhile.
 func TestWhatWasWithheldOfAPlaceThatIsOverIsNotGiven(t *testing.T) {
 	event := func(space string, seq uint64) *spaces.Event {
