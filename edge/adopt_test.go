@@ -98,6 +98,7 @@ func TestAnAgentIsDialledByAnotherEdgeWhenItsOwnIsKilled(t *testing.T) {
 	c.CutEdge(0)
 	mailed(t, c, 1, "node", 3)
 	by := adopted(t, c, "node", n, 1, 2)
+	await.True(t, "it hears the hello", func() bool { return n.Hellos() > 1 && c.Lines(1).Adopted()+c.Lines(2).Adopted() > 0 }) // which its session need not wait for
 	after := holder(t, c, 1, "node")
 	if after.Session != before.Session || after.Epoch <= before.Epoch || c.Lines(1).Adopted()+c.Lines(2).Adopted() != 1 || n.Hellos() != 2 {
 		t.Errorf("adopted as %+v, was %+v; %d times said hello to", after, before, n.Hellos())

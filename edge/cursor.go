@@ -19,6 +19,7 @@ type cursor struct {
 	closed        bool       // the session is over here: nothing is handed on any more
 	left          bool       // nothing of the session is here any more
 	writing       bool       // the door has been handed what it has not written yet
+	unackedFrames int32      // frames of the mailbox written since the last ping
 	pings         pings
 	acked         uint64 // known to have arrived
 	written       uint64 // written to the socket
@@ -30,23 +31,31 @@ type cursor struct {
 
 // pings are what proves by pongs how far the mailbox has arrived: one is under way at a time.
 type pings struct {
-	pending bool   // the last one confirms something, and its pong has not come
-	frames  int32  // of the mailbox, written since the last ping
-	number  uint64 // of the last ping
-	seq     uint64 // what its pong confirms of the mailbox
+	seq     uint64 // what the pong of the last one confirms of the mailbox
+	number  uint32 // of the last one
+	awaited uint32 // the same, where it confirms something and its pong has not come; 0 otherwise
 }
 
-// send counts a ping for what is written up to a position, and returns its number.
-func (p *pings) send(written uint64) (number uint64) {
-	p.number, p.frames, p.seq = p.number+1, 0, written
-	return p.number
+// send counts a ping for what is written up to a position, which may confirm something, and returns its number.
+func (p *pings) send(written uint64, confirms bool) (number uint64) {
+	p.number++
+	p.seq = written
+	if confirms {
+		p.awaited = p.number
+	}
+	return uint64(p.number)
 }
+
+// pending reports whether a pong that confirms something is awaited.
+func (p *pings) pending() bool { return p.awaited != 0 }
 
 // returns takes the pong of a ping, and reports whether it is the one that is under way.
 func (p *pings) returns(number uint64) bool {
-	is := p.pending && number == p.number
-	p.pending = p.pending && !is
-	return is
+	if !p.pending() || number != uint64(p.awaited) {
+		return false
+	}
+	p.awaited = 0
+	return true
 }
 
 // subscription is a session's in a space, and how far the agent has got there.
@@ -149,7 +158,7 @@ func (c *cursor) markWritten(pulled []Delivery, most int64) (data uint64, ask bo
 		d.span.End(nil)
 		if d.Event == nil {
 			c.written = max(c.written, d.seq())
-			c.pings.frames++
+			c.unackedFrames++
 		} else {
 			d.sub.written = max(d.sub.written, d.seq())
 		}
@@ -157,7 +166,7 @@ func (c *cursor) markWritten(pulled []Delivery, most int64) (data uint64, ask bo
 	if c.proof.is(ByWrite) {
 		c.writtenProves()
 	}
-	if c.pings.pending || !c.proof.is(ByPong) || int64(c.pings.frames) < max(1, most/8) {
+	if c.pings.pending() || !c.proof.is(ByPong) || int64(c.unackedFrames) < max(1, most/8) {
 		return 0, false
 	}
 	return c.ping()
@@ -176,27 +185,26 @@ func (c *cursor) writtenProves() {
 func (c *cursor) preparePing() (data uint64, confirm, asked bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	asked = c.pings.pending
+	asked = c.pings.pending()
 	data, confirm = c.ping()
 	return data, confirm, asked
 }
 
 // ping is preparePing for who holds mu.
 func (c *cursor) ping() (data uint64, confirm bool) {
-	if c.pings.pending {
-		return c.pings.number, true // its pong will come, or the connection is dead
+	if c.pings.pending() {
+		return uint64(c.pings.number), true // its pong will come, or the connection is dead
 	}
-	data = c.pings.send(c.written)
+	c.unackedFrames = 0
 	if !c.proof.is(ByPong) {
-		return data, false
+		return c.pings.send(c.written, false), false
 	}
 	confirm = c.written > c.acked
 	for _, p := range c.subscriptions {
 		confirm = confirm || p.written > p.acked
 		p.pinged = p.written
 	}
-	c.pings.pending = confirm
-	return data, confirm
+	return c.pings.send(c.written, confirm), confirm
 }
 
 // pong takes the data of a pong, and reports whether it has confirmed what was written before its ping: frames keep their order.
@@ -217,7 +225,7 @@ func (c *cursor) pong(data uint64) bool {
 func (c *cursor) awaitsPong() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.pings.pending
+	return c.pings.pending()
 }
 
 // ack takes an acknowledgement of the mailbox up to a position.

@@ -17,8 +17,26 @@ func TestAPongThatConfirmsSomethingIsNotIdle(t *testing.T) {
 	if s.IdlePong(3 | probeMark) {
 		t.Error("the answer to a probe was taken for an idle pong")
 	}
-	if s.cursor.pings.pending = true; s.IdlePong(3) {
+	if s.cursor.pings.awaited = 3; s.IdlePong(3) {
 		t.Error("the pong that confirms was taken for an idle one")
+	}
+}
+
+// One ping is under way at a time, and its own pong alone ends that.
+func TestAPongReturnsItsOwnPing(t *testing.T) {
+	var p pings
+	if p.returns(0) {
+		t.Error("a pong returns a ping that was never sent")
+	}
+	first := p.send(7, true)
+	if p.returns(first+1) || !p.pending() || p.seq != 7 {
+		t.Errorf("behind a pong of another ping there is %+v, want one under way for 7", p)
+	}
+	if !p.returns(first) || p.pending() || p.returns(first) {
+		t.Errorf("behind its pong there is %+v, want none under way", p)
+	}
+	if next := p.send(8, false); next == first || p.pending() || p.returns(next) {
+		t.Error("a ping that confirms nothing has an earlier one's number, or is returned")
 	}
 }
 

@@ -3,11 +3,53 @@ package ws
 // A pull may wait for the log, for as long as its servers take to elect a leader. What is queued meanwhile, errors, answers and
 // receipts, needs no log: another writer writes it beside the one that waits. Of what both write, that one's comes last.
 
+// beside is the writer beside a pull.
+type beside struct {
+	state besideState
+	pull  bool // the writer waits within a pull
+	news  bool // there may be receipts that are not queued yet
+}
+
+// besideState is what the writer beside a pull does.
+type besideState uint8
+
+const (
+	besideNone   besideState = iota // there is none
+	besideCalled                    // one is due; it may come when the pull is over, and has nothing to do then
+	besideWrites                    // it writes: the pull ends behind it
+)
+
+func (s besideState) String() string { return [...]string{"none", "called", "writes"}[s] }
+
+// call notes that there is something to write, and reports whether a writer is to be called for it: not where no pull waits, or one is there or due.
+func (b *beside) call() bool {
+	if !b.pull {
+		return false
+	}
+	b.news = true
+	if b.state != besideNone {
+		return false
+	}
+	b.state = besideCalled
+	return true
+}
+
+// comes notes that a writer has come, and reports whether it was called to write beside a pull.
+func (b *beside) comes() bool {
+	if b.state != besideCalled {
+		return false
+	}
+	if b.state = besideNone; b.pull {
+		b.state = besideWrites
+	}
+	return true
+}
+
 // pullWaits notes that the pull waits from now on.
 func (o *outbox) pullWaits() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.pulling = true
+	o.beside.pull = true
 	if o.pending != nil || o.woken {
 		o.startBeside()
 	}
@@ -15,20 +57,15 @@ func (o *outbox) pullWaits() {
 
 // pullEnds returns once nobody writes beside the pull, which is over. mu is held, and free meanwhile.
 func (o *outbox) pullEnds() {
-	o.pulling = false
-	for o.beside {
+	o.beside.pull = false
+	for o.beside.state == besideWrites {
 		o.wait()
 	}
 }
 
 // startBeside has another writer write beside a pull that waits. mu is held.
 func (o *outbox) startBeside() {
-	if !o.pulling {
-		return
-	}
-	o.news = true
-	if !o.beside && !o.called {
-		o.called = true
+	if o.beside.call() {
 		o.door.writers.start(o.conn)
 	}
 }
@@ -37,12 +74,11 @@ func (o *outbox) startBeside() {
 func (o *outbox) wroteBeside(w *writer) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if !o.called {
+	if !o.beside.comes() {
 		return false
 	}
-	o.called, o.beside = false, o.pulling
-	for o.pulling && (o.news || o.pending != nil) {
-		o.news = false
+	for o.beside.pull && (o.beside.news || o.pending != nil) {
+		o.beside.news = false
 		s, out := o.session.Load(), o.pending
 		o.pending = nil
 		o.roomy()
@@ -56,7 +92,7 @@ func (o *outbox) wroteBeside(w *writer) bool {
 			break
 		}
 	}
-	o.beside = false
+	o.beside.state = besideNone
 	o.roomy()
 	return true
 }

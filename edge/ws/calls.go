@@ -61,7 +61,7 @@ func (v *verbs) call(id string, as carrier.Call, do caller) error {
 		v.calls = t
 	}
 	t := v.calls
-	if v.closing {
+	if v.life != opened {
 		t.stop()
 	}
 	if t.open[id] != nil {

@@ -29,17 +29,26 @@ type conn struct {
 	traffic  traffic                      // the verb's and the writing goroutine's
 
 	mu      sync.Mutex // guards the fields below, and the outbox's
+	life    life
 	resting bool       // the span is let go of once neither a verb nor a writer runs
 	busy    bool       // a verb runs, or waits for room: the socket is not read
-	closing bool       // the close frame is queued, or the socket is gone: nothing is queued any more
 	goodbye bool       // the agent said that it leaves
-	broken  bool       // the peer broke the protocol: it is not parsed any further
-	settled bool       // the session knows that the socket is gone
 	why     edge.Cause // the connection ends; zero while it does not
 	code    int32      // of the first close frame
 	linger  *time.Timer
 	faults  flood
 }
+
+// life is how far a connection has come. It only grows.
+type life uint8
+
+const (
+	opened  life = iota // frames are queued and verbs begin
+	closing             // the close frame is queued, or the socket is gone: nothing is queued any more
+	settled             // the session knows that the socket is gone
+)
+
+func (l life) String() string { return [...]string{"opened", "closing", "settled"}[l] }
 
 // newConn returns a connection of a door that has no socket yet.
 func newConn(d *Door, a edge.Admission) *conn {
@@ -120,11 +129,11 @@ func (c *conn) restLocked() {
 // end settles what is left once nothing can be read any more.
 func (c *conn) end(err error) {
 	polite := errors.Is(err, errClosed)
-	if b, ok := errors.AsType[frame.Breach](err); ok {
+	b, broken := errors.AsType[frame.Breach](err)
+	if broken {
 		c.condemn(b)
 	}
 	c.mu.Lock()
-	broken := c.broken
 	c.shutLocked()
 	c.mu.Unlock()
 	if !polite && !broken {
@@ -148,7 +157,7 @@ func (c *conn) end(err error) {
 func (c *conn) enter() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.busy = !c.closing
+	c.busy = c.life == opened
 	c.MarkActive()
 	return c.busy
 }
@@ -165,9 +174,9 @@ func (c *conn) leave() {
 		c.alive() // it could not be heard meanwhile
 	}
 	c.busy = false
-	closing := c.closing
+	now := c.life
 	c.mu.Unlock()
-	if closing {
+	if now != opened {
 		c.settle(func() {})
 	}
 }
@@ -177,11 +186,11 @@ func (c *conn) leave() {
 func (c *conn) settle(waits func()) {
 	c.mu.Lock()
 	s := c.session.Load()
-	if !c.closing || c.out.writing || c.busy || c.settled || s == nil {
+	if c.life != closing || c.out.writing || c.busy || s == nil {
 		c.mu.Unlock()
 		return
 	}
-	c.settled = true
+	c.life = settled
 	goodbye, how := c.goodbye, c.ending()
 	c.mu.Unlock()
 	waits()
@@ -205,10 +214,10 @@ func (c *conn) kill() {
 
 // shutLocked begins the closing: nothing is queued from now on. mu is held.
 func (c *conn) shutLocked() {
-	if c.closing {
+	if c.life != opened {
 		return
 	}
-	c.closing = true
+	c.life = closing
 	if c.verbs.calls != nil {
 		c.verbs.calls.stop()
 	}

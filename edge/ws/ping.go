@@ -41,7 +41,7 @@ func (o *outbox) ping(n edge.Notice) {
 func (o *outbox) seize() bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if o.closing || o.writing || o.pending != nil {
+	if o.life != opened || o.writing || o.pending != nil {
 		return false
 	}
 	o.writing = true
@@ -62,7 +62,7 @@ func (o *outbox) release(left []byte, frame bool) {
 		o.takePending(b)
 		o.pending = b
 	}
-	if o.pending != nil || o.woken || o.closing {
+	if o.pending != nil || o.woken || o.life != opened {
 		o.MarkActive()
 		o.door.writers.start(o.conn)
 		return

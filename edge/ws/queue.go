@@ -30,18 +30,15 @@ type outbox struct {
 	woken   bool   // a pull may have something
 	writing bool   // a writer runs
 	waiting bool   // a pull failed, and is tried again in a moment
-	pulling bool   // the writer waits within a pull, as next to which another one writes: see beside.go
-	called  bool   // that one is due
-	beside  bool   // it writes
-	news    bool   // there may be receipts that it has not queued
-	balked  bool   // the peer has closed the connection as a frame was larger than it takes
+	beside  beside
+	balked  bool // the peer has closed the connection as a frame was larger than it takes
 }
 
 // Wake is called by the session when Pull has something.
 func (c *conn) Wake() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.closing {
+	if c.life != opened {
 		return
 	}
 	c.out.woken, c.out.waiting = true, false
@@ -130,7 +127,7 @@ func (o *outbox) queueInTurn(f *wire.Frame) {
 
 // crammed tells whether so much is queued that the peer is to take some of it first. mu is held.
 func (o *outbox) crammed() bool {
-	return o.pending != nil && len(o.pending.B) > o.door.cfg.Answers && !o.closing
+	return o.pending != nil && len(o.pending.B) > o.door.cfg.Answers && o.life == opened
 }
 
 // control queues a control frame.
@@ -160,7 +157,7 @@ func (o *outbox) roomy() {
 // open makes room for a frame and lets a writer run; false when nothing may be
 // queued any more. mu is held.
 func (o *outbox) open() bool {
-	if o.closing {
+	if o.life != opened {
 		return false
 	}
 	if o.pending == nil {
@@ -209,7 +206,7 @@ func (c *conn) closeLocked(code int, text string) {
 func (c *conn) answerClose(code int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if !c.closing {
+	if c.life == opened {
 		c.out.balked = code == frame.CloseTooBig
 		c.goodbye = code == frame.CloseNormal || code == frame.CloseAway || code == frame.CloseNoStatus
 		if c.goodbye {
@@ -225,7 +222,6 @@ func (c *conn) answerClose(code int) {
 func (c *conn) condemn(b frame.Breach) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.broken = true
 	c.because(edge.Refused, b.Code)
 	c.closeLocked(b.Code, b.Text)
 }

@@ -39,9 +39,9 @@ func (c *conn) unwatch() {
 func (s *stranger) look() {
 	c := s.conn
 	c.mu.Lock()
-	busy, closing := c.busy, c.closing
+	busy, life := c.busy, c.life
 	c.mu.Unlock()
-	if closing || c.session.Load() != nil {
+	if life != opened || c.session.Load() != nil {
 		return
 	}
 	if silent := time.Duration(agora.Ticks() - s.heard.Load()); silent > c.door.node.timeout && !busy {

@@ -69,7 +69,7 @@ func (o *outbox) take() (out *buffer.Buffer, s *edge.Session) {
 	if out != nil {
 		o.taken = cap(out.B)
 	}
-	if o.woken && !o.closing {
+	if o.woken && o.life == opened {
 		o.woken = false
 		s = o.session.Load()
 	}
@@ -82,7 +82,7 @@ func (o *outbox) done() bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.taken = 0
-	if o.pending != nil || o.woken && !o.closing {
+	if o.pending != nil || o.woken && o.life == opened {
 		return false
 	}
 	o.writing = false
@@ -101,7 +101,7 @@ func (o *outbox) pull(s *edge.Session, w *writer) *buffer.Buffer {
 	})
 	o.mu.Lock()
 	o.pullEnds()
-	if !o.closing { // nothing follows a close frame
+	if o.life == opened { // nothing follows a close frame
 		// A join may have been answered before the pull began: its events come behind the answer.
 		o.takePending(out)
 	}
@@ -148,7 +148,7 @@ func (o *outbox) takePending(out *buffer.Buffer) {
 
 // again has the session pulled once more in a moment. mu is held.
 func (o *outbox) again(err error) {
-	if o.closing {
+	if o.life != opened {
 		return
 	}
 	o.waiting = true

@@ -235,7 +235,7 @@ func TestWhatIsQueuedGoesOutWhileAPullWaits(t *testing.T) {
 	await.True(t, "nobody writes any more", func() bool {
 		c.mu.Lock()
 		defer c.mu.Unlock()
-		return !c.out.writing && !c.out.beside && !c.out.called
+		return !c.out.writing && c.out.beside.state == besideNone
 	})
 	c.out.control(frame.Ping, nil)
 	if op, _ := nextFrame(t, peers[0]); op != frame.Ping {
