@@ -9,51 +9,52 @@ import (
 
 // Pong takes the data of a pong. The pong of the last confirming ping proves
 // that what was written before it has arrived: frames keep their order.
-func (s *Session) Pong(data uint64) {
-	s.Alive()
+func (i *inbound) Pong(data uint64) {
+	i.Alive()
 	if data&probeMark != 0 {
-		s.keepalive.answered.Store(uint32(data))
+		i.keepalive.answered.Store(uint32(data))
 		return
 	}
-	if s.cursor.pong(data) {
-		s.owed.Load().acked()
-		s.markMoved()
+	if i.cursor.pong(data) {
+		i.owed.Load().acked()
+		i.markMoved()
 	}
 }
 
 // Beat notes a sign of life that the agent gives by a frame. It waits where they come faster than the agent may speak.
-func (s *Session) Beat(ctx context.Context) error { return s.out.beside(ctx) }
+func (i *inbound) Beat(ctx context.Context) error { return i.out.beside(ctx) }
 
-// IdlePong is Pong where that has nothing to do: it returns false, and has done nothing, where the pong confirms or answers something.
-func (s *Session) IdlePong(data uint64) bool {
-	if data&probeMark != 0 || s.cursor.awaitsPong() {
+// IdlePong is Pong where that has nothing to do: it returns false, and has done nothing, where the pong confirms or
+// answers something.
+func (i *inbound) IdlePong(data uint64) bool {
+	if data&probeMark != 0 || i.cursor.awaitsPong() {
 		return false
 	}
-	s.Alive()
+	i.Alive()
 	return true
 }
 
 // ack notes that everything up to a position has arrived: of the mailbox, or
 // of a space where one is named. It blocks, for a round trip to the log, only when the position is one
 // of a space that the agent was in before, and news to this edge.
-func (s *Session) ack(ctx context.Context, space string, seq uint64) error {
+func (i *inbound) ack(ctx context.Context, space string, seq uint64) error {
 	if space != "" {
-		return member{s}.ack(ctx, space, seq)
+		return i.ackSpace(ctx, space, seq)
 	}
-	news, err := s.cursor.ack(seq)
+	news, err := i.cursor.ack(seq)
 	if err != nil {
 		return err
 	}
 	if !news {
-		return s.out.beside(ctx)
+		return i.out.beside(ctx)
 	}
-	s.owed.Load().acked()
-	s.markMoved()
+	i.owed.Load().acked()
+	i.markMoved()
 	return nil
 }
 
-func (s member) ack(ctx context.Context, space string, seq uint64) error {
-	p, before := s.cursor.subscription(space) // up to where it may have been delivered
+func (i *inbound) ackSpace(ctx context.Context, space string, seq uint64) error {
+	p, before := i.cursor.subscription(space) // up to where it may have been delivered
 	if p == nil {
 		return agora.Errorf(agora.InvalidRequest, "ack: not a member of space %q", space)
 	}
@@ -62,24 +63,25 @@ func (s member) ack(ctx context.Context, space string, seq uint64) error {
 		before = max(before, wholeRecord(tail))
 	}
 	if p.resumed && seq > before { // an edge before this one may have heard of more
-		last, err := s.lastEvent(ctx, space)
+		last, err := i.lastEvent(ctx, space)
 		if err != nil {
 			return err
 		}
 		before = max(before, wholeRecord(last))
 	}
-	news, err := s.cursor.ackSpace(p, seq, before)
+	news, err := i.cursor.ackSpace(p, seq, before)
 	if err != nil {
 		return err
 	}
 	if !news {
-		return s.out.beside(ctx)
+		return i.out.beside(ctx)
 	}
-	s.markMoved()
+	i.markMoved()
 	return nil
 }
 
-// wholeRecord returns the last position of the record that seq is in, 0 for 0: a join is answered by that, and an edge before this one may have answered it.
+// wholeRecord returns the last position of the record that seq is in, 0 for 0: a join is answered by that, and an edge
+// before this one may have answered it.
 func wholeRecord(seq uint64) uint64 {
 	if seq == 0 {
 		return 0
@@ -88,10 +90,10 @@ func wholeRecord(seq uint64) uint64 {
 }
 
 // lastEvent returns the position of the last event of a space, read from the log.
-func (s member) lastEvent(ctx context.Context, space string) (uint64, error) {
-	ctx, done := s.out.patient(ctx)
+func (i *inbound) lastEvent(ctx context.Context, space string) (uint64, error) {
+	ctx, done := i.out.patient(ctx)
 	defer done()
-	last, err := s.node.cfg.Broker.Last(ctx, agora.ToSpace(s.claim.Tenant, space))
+	last, err := i.node.cfg.Broker.Last(ctx, agora.ToSpace(i.claim.Tenant, space))
 	if err != nil {
 		return 0, agora.AsError(err)
 	}

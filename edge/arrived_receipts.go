@@ -46,7 +46,7 @@ func (o *receiptQueue) release(all bool, after, last uint64) {
 		o.reading = 0
 	}
 	o.mu.Unlock()
-	o.moved()
+	o.markMoved()
 }
 
 // readArrived reads what arrivedUpTo is about. It blocks until that is done, and returns false where the session is over and the log can't be read.
@@ -80,7 +80,7 @@ func (o *receiptQueue) arrived(m *agora.Message) {
 	switch {
 	case m.Kind == agora.Receipt:
 		return
-	case m.Kind <= agora.Reply && o.bound.excludes(m):
+	case m.Kind <= agora.Reply && o.mailbox.bound.excludes(m):
 		if m.Part == agora.Whole {
 			o.undelivered(m)
 		}

@@ -28,8 +28,8 @@ func (n *Node) writeBehindLoop() {
 func (t *sessionTable) flushPositions(ctx context.Context, p *presence.Store, log *slog.Logger) {
 	moved := t.takeMoved()
 	var batch []presence.Moved
-	for s := range moved {
-		batch = append(batch, s.positionChanges())
+	for i := range moved {
+		batch = append(batch, i.positionChanges())
 	}
 	if len(batch) == 0 {
 		return
@@ -37,9 +37,9 @@ func (t *sessionTable) flushPositions(ctx context.Context, p *presence.Store, lo
 	if err := p.Positions.Write(ctx, batch); err != nil {
 		// Losing a position means repeating, never skipping: the next move writes it.
 		log.Warn("positions were not written", "err", err)
-		for s := range moved {
-			s.cursor.forgetPersisted()
-			s.markMoved()
+		for i := range moved {
+			i.cursor.forgetPersisted()
+			i.markMoved()
 		}
 	}
 }
@@ -69,11 +69,11 @@ func (s *Session) held() presence.Held {
 
 // position returns how far the agent is with its mailbox, for its next edge. The cursor goes no further than senders were told: should this edge
 // end before it could tell them, the next one does.
-func (s *Session) position() presence.Position {
-	tail, at := s.mailbox.inbox.Tail() // before what was given of it
-	p := s.cursor.position()           // before what of it was told
+func (i *inbound) position() presence.Position {
+	tail, at := i.mailbox.inbox.Tail() // before what was given of it
+	p := i.cursor.position()           // before what of it was told
 	p.Tail, p.TailAt = tail, at
-	if low := s.owed.Load().lowestUntold(); low > 0 {
+	if low := i.owed.Load().lowestUntold(); low > 0 {
 		p.Cursor = min(p.Cursor, low-1)
 	}
 	return p
@@ -81,14 +81,14 @@ func (s *Session) position() presence.Position {
 
 // positionChanges returns the positions to be written behind: of the spaces only
 // those that moved since the last call.
-func (s *Session) positionChanges() presence.Moved {
-	s.cursor.unwritten.Store(false) // before they are read: what moves now moves again
-	return presence.Moved{Claim: s.claim, Position: s.position(), Spaces: s.cursor.spacesMoved()}
+func (i *inbound) positionChanges() presence.Moved {
+	i.cursor.unwritten.Store(false) // before they are read: what moves now moves again
+	return presence.Moved{Claim: i.claim, Position: i.position(), Spaces: i.cursor.spacesMoved()}
 }
 
 // markMoved has the positions written behind.
-func (s *Session) markMoved() {
-	if !s.cursor.unwritten.Swap(true) {
-		s.node.sessions.markMoved(s)
+func (i *inbound) markMoved() {
+	if !i.cursor.unwritten.Swap(true) {
+		i.node.sessions.markMoved(i)
 	}
 }

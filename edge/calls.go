@@ -118,24 +118,24 @@ func (s *Session) Request(ctx context.Context, q call.Request) (*call.Answer, er
 
 // called takes note of the request of a call that the agent is handed, or that nobody waits for its answer any more. It
 // returns false where there is nothing to tell the agent.
-func (s puller) called(m *agora.Message) bool {
-	peer := s.peer(m.From)
+func (i *inbound) called(m *agora.Message) bool {
+	peer := i.peer(m.From)
 	switch {
 	case m.Kind == agora.Request && approval.IsBox(m.Meta.Call):
-		s.out.sender().AskedWhole(peer, ClientID(m.ID), m.Meta.Call)
+		i.out.sender().AskedWhole(peer, ClientID(m.ID), m.Meta.Call)
 		return true
 	case m.Kind == agora.Request:
-		s.out.sender().Asked(peer, ClientID(m.ID), m.Meta.Call, m.Stream)
+		i.out.sender().Asked(peer, ClientID(m.ID), m.Meta.Call, m.Stream)
 		return true
 	}
 	if m.Kind != agora.Control || m.Part != agora.Abort {
 		return true
 	}
-	box, stream, open, tell := s.out.sender().NotAsked(peer, m.Meta.Call)
+	box, stream, open, tell := i.out.sender().NotAsked(peer, m.Meta.Call)
 	if !open {
 		return tell
 	}
-	s.out.sender().Cancelled(box, stream)
+	i.out.sender().Cancelled(box, stream)
 	m.Part, m.Stream = agora.Cancel, stream // and the body says why
 	return true
 }

@@ -2,7 +2,6 @@ package edge
 
 import (
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/agora-relay/agora"
@@ -53,8 +52,6 @@ func (c card) held() int64 {
 
 // profile is what the agent of a session says of itself, and can do.
 type profile struct {
-	heartbeat atomic.Bool // it knows agent.heartbeat
-
 	mu   sync.Mutex // guards the fields below
 	gone bool       // the session is detached: no card is kept any more
 	card card

@@ -32,9 +32,9 @@ func (s *Session) Do(ctx context.Context, c *Command) error {
 	case CancelEvent:
 		return s.cancelEvent(ctx, c)
 	case Join:
-		return member{s}.doJoin(ctx, c)
+		return s.doJoin(ctx, c)
 	case Leave:
-		return member{s}.doLeave(ctx, c)
+		return s.doLeave(ctx, c)
 	case Ack:
 		return s.ack(ctx, c.Space, c.Seq)
 	case verbAlive, verbUpdate:

@@ -32,7 +32,7 @@ func (s *Session) cancelEvent(ctx context.Context, c *Command) error {
 	event := s.out.aliases.of(c.Event)
 	to, own, found := s.findEvent(c.Space, event)
 	if c.Space != "" && !found {
-		if err := (member{s}).maySpeakOf(c.Space); err != nil {
+		if err := s.maySpeakOf(c.Space); err != nil {
 			return err
 		}
 		if err := s.node.hub.Exists(ctx, s.claim.Tenant, c.Space); err != nil {

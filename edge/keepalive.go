@@ -17,6 +17,8 @@ type keepalive struct {
 	probes   atomic.Uint32 // pings that probed
 	answered atomic.Uint32 // number of the last one whose pong has come
 	soon     atomic.Bool   // the timer is armed to confirm
+
+	heartbeat atomic.Bool // the agent knows agent.heartbeat
 }
 
 // alive notes a sign of life.
@@ -26,79 +28,76 @@ func (k *keepalive) alive() { k.heard.Store(agora.Ticks()) }
 func (k *keepalive) quiet() time.Duration { return time.Duration(agora.Ticks() - k.heard.Load()) }
 
 // Alive notes a sign of life: an inbound frame or pong, or bytes that the socket took.
-func (s *Session) Alive() { s.keepalive.alive() }
+func (i *inbound) Alive() { i.keepalive.alive() }
 
 // probeMark is in the data of a ping that probes; those that confirm count from 1.
 const probeMark = 1 << 63
-
-// keeper looks after the connection of a session. It never blocks, but for probe.
-type keeper struct{ *Session }
 
 // probe asks the connection for a sign of life, and waits for it. Its pong is
 // one. Anything else that comes counts only when no pong has come in time: of
 // a socket that was cut, what its agent had sent before may still be read, and
 // then its end, which ends the session.
-func (s keeper) probe(ctx context.Context) bool {
-	asked, number := agora.Ticks(), s.keepalive.probes.Add(1)
-	s.conn.Notify(Notice{Kind: NoticePing, Data: uint64(number) | probeMark})
+func (i *inbound) probe(ctx context.Context) bool {
+	asked, number := agora.Ticks(), i.keepalive.probes.Add(1)
+	i.conn.Notify(Notice{Kind: NoticePing, Data: uint64(number) | probeMark})
 	for {
-		if s.life.ended() {
+		if i.life.ended() {
 			return false
 		}
-		if s.keepalive.answered.Load() >= number {
+		if i.keepalive.answered.Load() >= number {
 			return true
 		}
 		if !pause.For(ctx, 10*time.Millisecond) {
 			// Where the edge itself does not read, the agent can't be blamed.
-			return s.out.blocked.any() || s.keepalive.heard.Load() > asked
+			return i.out.blocked.any() || i.keepalive.heard.Load() > asked
 		}
 	}
 }
 
 // schedule arms the session's timer, where it is not due sooner.
-func (s keeper) schedule(d time.Duration) { s.node.wheel.Sooner(&s.keepalive.timer, d) }
+func (i *inbound) schedule(d time.Duration) { i.node.wheel.Sooner(&i.keepalive.timer, d) }
 
 // tick looks after a connection: it pings while frames are unconfirmed, gives
 // a sign of life now and then, and closes what is dead. It runs on the wheel
 // and never blocks.
-func (s keeper) tick() {
-	s.keepalive.soon.Store(false)
-	data, confirm, asked := s.cursor.preparePing()
-	if left, ends := s.credentialsLeft(); s.life.ended() || ends && left <= 0 && !s.revalidate() {
+func (i *inbound) tick() {
+	i.keepalive.soon.Store(false)
+	data, confirm, asked := i.cursor.preparePing()
+	if left, ends := i.credentialsLeft(); i.life.ended() || ends && left <= 0 && !i.revalidate() {
 		return
 	}
-	cfg := &s.node.cfg
-	quiet := s.keepalive.quiet()
-	if s.out.blocked.any() {
+	cfg := &i.node.cfg
+	quiet := i.keepalive.quiet()
+	if i.out.blocked.any() {
 		quiet = 0 // it is the edge that does not read
 	}
 	if quiet >= cfg.Timeout {
-		s.conn.Close(Reason{Cause: Silent, Text: "no sign of life"})
+		i.conn.Close(Reason{Cause: Silent, Text: "no sign of life"})
 		return
 	}
 	n := Notice{Kind: NoticePing, Data: data}
-	if now := agora.Ticks(); s.profile.heartbeat.Load() && time.Duration(now-s.keepalive.beaten) >= cfg.Heartbeat-cfg.Confirm {
-		s.keepalive.beaten = now
-		n.At = s.Now()
+	if now := agora.Ticks(); i.keepalive.heartbeat.Load() && time.Duration(now-i.keepalive.beaten) >= cfg.Heartbeat-cfg.Confirm {
+		i.keepalive.beaten = now
+		n.At = i.Now()
 	}
 	switch {
 	case !asked:
-		s.conn.Notify(n)
+		i.conn.Notify(n)
 	case !n.At.IsZero(): // the pong of an earlier ping is awaited
-		s.conn.Notify(Notice{Kind: NoticeHeartbeat, At: n.At})
+		i.conn.Notify(Notice{Kind: NoticeHeartbeat, At: n.At})
 	}
-	s.rearm(confirm, quiet)
+	i.rearm(confirm, quiet)
 }
 
 // rearm looks again when a pong is due, or when the next sign of life is, or when the credentials end.
-func (s keeper) rearm(confirm bool, quiet time.Duration) {
-	cfg := &s.node.cfg
+func (i *inbound) rearm(confirm bool, quiet time.Duration) {
+	cfg := &i.node.cfg
 	next := min(cfg.Heartbeat, max(cfg.Timeout-quiet, cfg.Confirm))
 	if confirm {
 		next = cfg.Confirm
 	}
-	if left, ends := s.credentialsLeft(); ends {
+	if left, ends := i.credentialsLeft(); ends {
 		next = min(next, max(left, 0))
 	}
-	s.schedule(next)
+	i.schedule(next)
 }

@@ -172,7 +172,7 @@ func (n *Node) beginSession(ctx context.Context, a *Actor, h Hello, req presence
 func (s *Session) Begin() {
 	s.keepalive.beaten = agora.Ticks()
 	s.mailbox.begun.Store(true)
-	keeper{s}.rearm(false, 0)
+	s.rearm(false, 0)
 	s.conn.Wake()
 }
 

@@ -31,7 +31,7 @@ func (n *Node) newOpening(a *Actor, h Hello, req presence.ClaimRequest, c presen
 		node: n, actor: a, claim: c, conn: conn, name: h.Conn, token: req.Token, cameBy: req.Resume, slot: h.Admission.slot, slow: h.Slow, wants: h.Receipts,
 		since: n.cfg.Broker.Now().UnixNano(),
 	}}
-	s.out.binding = &s.binding
+	s.out.binding, s.inbound.binding, s.inbound.out = &s.binding, &s.binding, &s.out
 	most := h.MaxFrame
 	if rec.Takes > 0 && most >= n.cfg.Limits.Frame { // what it says counts before what it has shown
 		most = min(most, rec.Takes)
@@ -43,12 +43,12 @@ func (n *Node) newOpening(a *Actor, h Hello, req presence.ClaimRequest, c presen
 
 // start wires the session up; it stays silent until Begin.
 func (s *opening) start() {
-	s.keepalive.timer.Fire = keeper{s.Session}.tick
+	s.keepalive.timer.Fire = s.tick
 	s.keepalive.alive()
-	s.profile.heartbeat.Store(s.hello.Heartbeat)
+	s.keepalive.heartbeat.Store(s.hello.Heartbeat)
 	s.incoming.restore(s.claim.Tenant, s.rec.Cancelled)
 	s.out.resume(s.rec.Lanes, s.rec.Dirty)
-	member{s.Session}.openSubscriptions(s)
+	s.openSubscriptions(s)
 }
 
 // openInbox finds where delivery begins, and up to where frames may have been

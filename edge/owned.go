@@ -14,7 +14,7 @@ type owned struct{ *Session }
 func (s owned) Claim() presence.Claim                                { return s.claim }
 func (s owned) Snapshot() presence.Held                              { return s.held() }
 func (s owned) Over() bool                                           { return s.life.ended() }
-func (s owned) Probe(ctx context.Context) bool                       { return keeper(s).probe(ctx) }
+func (s owned) Probe(ctx context.Context) bool                       { return s.probe(ctx) }
 func (s owned) HandOver(ctx context.Context) (clean bool, err error) { return leaver(s).handOver(ctx) }
 
 // Depose gives nothing more to the session's connection, which is closed, as another edge holds the claim.
@@ -48,7 +48,7 @@ func (s owned) LeaveAgain(spaces map[string]uint64) {
 	}
 	s.node.background(func() {
 		for name := range spaces {
-			member(s).tellLeft(name)
+			s.tellLeft(name)
 		}
 	})
 }

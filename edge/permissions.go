@@ -92,13 +92,13 @@ func spaceType(space string) string {
 func (n *Node) Reconsider() {
 	n.background(func() {
 		for _, s := range n.sessions.all() {
-			member{s}.reconsider()
+			s.reconsider()
 		}
 	})
 }
 
 // reconsider holds a session against what its agent may do now.
-func (s member) reconsider() {
+func (s *Session) reconsider() {
 	if s.actor.grant().Grant == nil {
 		return
 	}

@@ -39,102 +39,112 @@ func (b *mailbox) slim() {
 // roomy is the most deliveries that a quiet session keeps room for.
 const roomy = 16
 
-// puller pulls what a session is to be given. Its methods are the writer's own.
-type puller struct{ *Session }
+// inbound is what an agent gets: its mailbox and its spaces, how far it has got with them, and what its connection
+// shows of that. What takes and writes is for the writing goroutine alone.
+type inbound struct {
+	*binding
+	out       *outgoing
+	incoming  incoming
+	cursor    cursor
+	owed      atomic.Pointer[receiptQueue] // receipts to be told to the senders of what this agent got; nil while there never was one
+	mailbox   mailbox
+	order     order
+	keepalive keepalive
+}
 
-// Pull returns what is to be written next, about max bytes of it; nothing
-// when there is nothing now: then Wake is called when there is. It may block
-// while it reads the log, and calls reads each time before. On an error nothing is lost: wait a moment and pull
-// again; UNAVAILABLE while the edge may not deliver (see [ownership.Owner.MayDeliver]). The slice is valid until Written, which
-// comes before the next Pull, and before it Queued where that is earlier. Bodies are shared and not to be changed.
-func (s *Session) Pull(ctx context.Context, max int, reads func()) ([]Delivery, error) {
-	s.out.receipts.flush(s.conn)
-	s.order.pulls(reads)
-	ds, err := puller{s}.next(ctx, max, reads)
-	s.order.pulledSome(len(ds) > 0)
+// Pull returns what is to be written next, about max bytes of it; nothing when there is nothing now: then Wake is
+// called when there is. It may block while it reads the log, and calls reads each time before. On an error nothing is
+// lost: wait a moment and pull again; UNAVAILABLE while the edge may not deliver (see [ownership.Owner.MayDeliver]).
+// The slice is valid until Written, which comes before the next Pull, and before it Queued where that is earlier.
+// Bodies are shared and not to be changed.
+func (i *inbound) Pull(ctx context.Context, max int, reads func()) ([]Delivery, error) {
+	i.out.receipts.flush(i.conn)
+	i.order.pulls(reads)
+	ds, err := i.next(ctx, max, reads)
+	i.order.pulledSome(len(ds) > 0)
 	return ds, err
 }
 
 // next is Pull, but for the order among what is written.
-func (s puller) next(ctx context.Context, max int, reads func()) ([]Delivery, error) {
-	if !s.mailbox.begun.Load() {
+func (i *inbound) next(ctx context.Context, max int, reads func()) ([]Delivery, error) {
+	if !i.mailbox.begun.Load() {
 		return nil, nil
 	}
 	for {
-		if err := s.mayDeliver(); err != nil {
+		if err := i.mayDeliver(); err != nil {
 			return nil, err
 		}
 		var taken int
 		var err error
-		if !s.mailbox.withheld {
-			taken, err = s.pull(ctx, max, reads)
-			s.mailbox.withheld = len(s.mailbox.pulled) > 0
+		if !i.mailbox.withheld {
+			taken, err = i.pull(ctx, max, reads)
+			i.mailbox.withheld = len(i.mailbox.pulled) > 0
 		}
 		// It may have been read when this edge was no longer the agent's. Then it
 		// stays until that is known; if others have the agent, they read it again.
-		if err := s.mayDeliver(); err != nil {
+		if err := i.mayDeliver(); err != nil {
 			return nil, err
 		}
-		if s.mailbox.withheld {
+		if i.mailbox.withheld {
 			var goesOn bool
-			if s.mailbox.pulled, goesOn = s.cursor.markHanded(s.mailbox.pulled); !goesOn {
+			if i.mailbox.pulled, goesOn = i.cursor.markHanded(i.mailbox.pulled); !goesOn {
 				return nil, nil
 			}
-			if s.mailbox.withheld = false; len(s.mailbox.pulled) == 0 {
+			if i.mailbox.withheld = false; len(i.mailbox.pulled) == 0 {
 				continue
 			}
-			if i := slices.IndexFunc(s.mailbox.pulled, func(d Delivery) bool { return d.wantsReceipt() }); i >= 0 {
-				s.receiptsOwed().handed(s.mailbox.pulled[i].seq())
+			if k := slices.IndexFunc(i.mailbox.pulled, func(d Delivery) bool { return d.wantsReceipt() }); k >= 0 {
+				i.receiptsOwed().handed(i.mailbox.pulled[k].seq())
 			}
-			if s.cursor.proof.is(ByPong) && !s.keepalive.soon.Swap(true) {
-				keeper(s).schedule(s.node.cfg.Confirm)
+			if i.cursor.proof.is(ByPong) && !i.keepalive.soon.Swap(true) {
+				i.schedule(i.node.cfg.Confirm)
 			}
-			return s.mailbox.pulled, nil // an error will come again
+			return i.mailbox.pulled, nil // an error will come again
 		}
 		if taken == 0 || err != nil {
-			s.mailbox.slim()
+			i.mailbox.slim()
 			return nil, err
 		}
 	}
 }
 
 // mayDeliver returns the node's word on whether it delivers. The session is woken when a refusal is over.
-func (s puller) mayDeliver() error {
-	err := s.node.owner.MayDeliver()
+func (i *inbound) mayDeliver() error {
+	err := i.node.owner.MayDeliver()
 	if err != nil {
-		s.mailbox.refused.Store(true)
+		i.mailbox.refused.Store(true)
 	}
 	return err
 }
 
 // pull fills pulled, and returns how many messages it has taken for that:
 // some are dropped.
-func (s puller) pull(ctx context.Context, max int, reads func()) (taken int, err error) {
-	msgs, more := s.mailbox.inbox.Take(max)
+func (i *inbound) pull(ctx context.Context, max int, reads func()) (taken int, err error) {
+	msgs, more := i.mailbox.inbox.Take(max)
 	if more {
 		reads()
-		msgs, err = s.mailbox.inbox.Next(ctx, max)
+		msgs, err = i.mailbox.inbox.Next(ctx, max)
 	}
-	s.mailbox.stamp = s.mailbox.inbox.Stamp()
-	s.mailbox.pulled = slices.Grow(s.mailbox.pulled, len(msgs))
-	for i := range msgs {
-		max -= len(msgs[i].Body) + deliveryOverhead
-		if d, ok := s.receive(&msgs[i]); ok {
-			s.mailbox.pulled = append(s.mailbox.pulled, d)
+	i.mailbox.stamp = i.mailbox.inbox.Stamp()
+	i.mailbox.pulled = slices.Grow(i.mailbox.pulled, len(msgs))
+	for k := range msgs {
+		max -= len(msgs[k].Body) + deliveryOverhead
+		if d, ok := i.receive(&msgs[k]); ok {
+			i.mailbox.pulled = append(i.mailbox.pulled, d)
 		}
 	}
 	if err != nil {
 		return len(msgs), err
 	}
-	events, err := s.pullEvents(ctx, max, reads)
+	events, err := i.pullEvents(ctx, max, reads)
 	return len(msgs) + events, err
 }
 
 // pullEvents appends what the subscriptions have to what was pulled, and returns how much it took.
-func (s puller) pullEvents(ctx context.Context, max int, reads func()) (taken int, err error) {
-	blind := s.actor.grant().RefusesWhole(policy.Directory) != ""
+func (i *inbound) pullEvents(ctx context.Context, max int, reads func()) (taken int, err error) {
+	blind := i.actor.grant().RefusesWhole(policy.Directory) != ""
 	for max > 0 {
-		p := s.cursor.nextReady()
+		p := i.cursor.nextReady()
 		if p == nil {
 			return taken, err
 		}
@@ -144,27 +154,27 @@ func (s puller) pullEvents(ctx context.Context, max int, reads func()) (taken in
 			reads()
 			events, nextErr = p.Next(ctx, max)
 		}
-		s.mailbox.pulled = slices.Grow(s.mailbox.pulled, len(events))
+		i.mailbox.pulled = slices.Grow(i.mailbox.pulled, len(events))
 		for _, e := range events {
-			if s.mailbox.stamp == 0 {
-				s.mailbox.stamp = e.Stamp
+			if i.mailbox.stamp == 0 {
+				i.mailbox.stamp = e.Stamp
 			}
 			max -= len(e.Body) + deliveryOverhead
 			taken++
 			switch {
-			case s.drops(e.To, &e.Message) || blind && e.Kind == agora.Roster:
-			case s.mailbox.bound.excludes(&e.Message):
-				s.mailbox.pulled = append(s.mailbox.pulled, s.leaveOutEvent(p, e))
+			case i.drops(e.To, &e.Message) || blind && e.Kind == agora.Roster:
+			case i.mailbox.bound.excludes(&e.Message):
+				i.mailbox.pulled = append(i.mailbox.pulled, i.leaveOutEvent(p, e))
 			default:
-				s.mailbox.pulled = append(s.mailbox.pulled, Delivery{Event: e, sub: p})
+				i.mailbox.pulled = append(i.mailbox.pulled, Delivery{Event: e, sub: p})
 			}
 		}
 		if nextErr != nil {
-			s.cursor.markReady(p) // for the next Pull: who is told of the error waits before it, and a wake would have it at once
+			i.cursor.markReady(p) // for the next Pull: who is told of the error waits before it, and a wake would have it at once
 			return taken, nextErr
 		}
 		if len(events) > 0 {
-			member(s).subscriptionReady(p) // until it has none
+			i.subscriptionReady(p) // until it has none
 		}
 	}
 	return taken, nil
@@ -174,66 +184,66 @@ func (s puller) pullEvents(ctx context.Context, max int, reads func()) (taken in
 const deliveryOverhead = 64
 
 // receive decides what becomes of a message of the mailbox.
-func (s puller) receive(m *agora.Message) (Delivery, bool) {
+func (i *inbound) receive(m *agora.Message) (Delivery, bool) {
 	if m.Kind == agora.Gap {
-		if out := s.out.lanes.Load(); out != nil {
+		if out := i.out.lanes.Load(); out != nil {
 			out.Missed()
 		}
 		return Delivery{Message: m}, true
 	}
-	if m.Kind == agora.Receipt && !s.concerned(m) {
+	if m.Kind == agora.Receipt && !i.concerned(m) {
 		return Delivery{}, false
 	}
-	if s.mailbox.bound.excludes(m) {
-		return s.leaveOut(s.peer(m.From), m)
+	if i.mailbox.bound.excludes(m) {
+		return i.leaveOut(i.peer(m.From), m)
 	}
-	if m.Meta.Call != "" && !s.called(m) {
+	if m.Meta.Call != "" && !i.called(m) {
 		return Delivery{}, false
 	}
-	peer := s.peer(m.From)
+	peer := i.peer(m.From)
 	if m.Kind == agora.Control && m.Part == agora.Cancel {
-		news := s.out.sender().Cancelled(peer, m.Stream) || m.AbortBody().Code == agora.MessageTooLarge
-		return Delivery{Message: m, Redelivered: s.mailbox.redelivered(m)}, news
+		news := i.out.sender().Cancelled(peer, m.Stream) || m.AbortBody().Code == agora.MessageTooLarge
+		return Delivery{Message: m, Redelivered: i.mailbox.redelivered(m)}, news
 	}
-	if out := s.out.lanes.Load(); out != nil && m.Kind == agora.Request && m.Part == agora.Abort {
+	if out := i.out.lanes.Load(); out != nil && m.Kind == agora.Request && m.Part == agora.Abort {
 		out.Cut(m.Session, m.Stream) // which is the name of its box
 	}
-	if s.drops(peer, m) {
+	if i.drops(peer, m) {
 		return Delivery{}, false
 	}
-	if m.Part <= agora.Start && s.actor.grant().Grant != nil {
-		s.out.heardFrom(m.From)
+	if m.Part <= agora.Start && i.actor.grant().Grant != nil {
+		i.out.heardFrom(m.From)
 	}
 	if m.Part == agora.Cancel {
-		s.out.sender().Cancelled(peer, m.Stream) // a cancel is for both directions of the name
+		i.out.sender().Cancelled(peer, m.Stream) // a cancel is for both directions of the name
 	}
 	if m.Kind == agora.Reply && (m.Part == agora.Whole || m.Part == agora.Start) {
-		s.out.sender().Replied(peer, m.Meta.Parent)
+		i.out.sender().Replied(peer, m.Meta.Parent)
 	}
 	return Delivery{
-		Message: m, Redelivered: s.mailbox.redelivered(m), DeadlineMS: s.untilDeadline(m), span: s.node.cfg.Tracer.Deliver(m),
+		Message: m, Redelivered: i.mailbox.redelivered(m), DeadlineMS: i.untilDeadline(m), span: i.node.cfg.Tracer.Deliver(m),
 	}, true
 }
 
 // drops reports whether a part is of a stream that the agent has cancelled, and takes note of what it begins or ends.
-func (s puller) drops(peer agora.Address, m *agora.Message) bool {
-	drop, again := s.incoming.follow(peer, m)
+func (i *inbound) drops(peer agora.Address, m *agora.Message) bool {
+	drop, again := i.incoming.follow(peer, m)
 	if again {
-		s.uncancel(peer, m.Stream)
+		i.uncancel(peer, m.Stream)
 	}
 	return drop
 }
 
 // uncancel has presence forget a cancelled stream: another one has begun under its name.
-func (s puller) uncancel(peer agora.Address, stream string) {
+func (i *inbound) uncancel(peer agora.Address, stream string) {
 	id := peer.Agent
 	if peer.IsSpace() {
 		id = agora.AgentID(spaceMark + peer.Space)
 	}
-	s.node.background(func() {
+	i.node.background(func() {
 		// Should it fail, only an agent that resumes behind the new start would miss the rest.
-		if err := s.node.cfg.Presence.Lanes.Uncancel(s.node.ctx, s.claim, id, stream); err != nil {
-			s.node.cfg.Log.Warn("a cancelled stream was not forgotten", "agent", s.claim.Agent, "err", err)
+		if err := i.node.cfg.Presence.Lanes.Uncancel(i.node.ctx, i.claim, id, stream); err != nil {
+			i.node.cfg.Log.Warn("a cancelled stream was not forgotten", "agent", i.claim.Agent, "err", err)
 		}
 	})
 }
@@ -246,46 +256,46 @@ func (b *binding) untilDeadline(m *agora.Message) int64 {
 	return max(1, m.Meta.Deadline.Sub(b.node.cfg.Broker.Now()).Milliseconds())
 }
 
-// concerned reports whether a receipt says something to this session: it can be read, and is of no number of a session that is over. Where it says that
-// a request is not given to its receiver, no answer to that is waited for any more.
-func (s puller) concerned(receipt *agora.Message) bool {
+// concerned reports whether a receipt says something to this session: it can be read, and is of no number of a session
+// that is over. Where it says that a request is not given to its receiver, no answer to that is waited for any more.
+func (i *inbound) concerned(receipt *agora.Message) bool {
 	r, err := receipt.ReceiptBody()
-	if err != nil || r.Session != "" && r.Session != s.claim.Session {
+	if err != nil || r.Session != "" && r.Session != i.claim.Session {
 		return false
 	}
 	if r.Tier == agora.Undelivered {
-		s.out.sender().Undelivered(s.peer(receipt.From), r.ID)
+		i.out.sender().Undelivered(i.peer(receipt.From), r.ID)
 	}
 	return true
 }
 
-// Written takes note that what the last Pull returned has been written, if it returned anything: also of a session whose
-// socket is closing, or what its agent heard last would be taken for lost. It never blocks.
-func (s *Session) Written() {
-	s.order.queued()
-	b := &s.mailbox
+// Written takes note that what the last Pull returned has been written, if it returned anything: also of a session
+// whose socket is closing, or what its agent heard last would be taken for lost. It never blocks.
+func (i *inbound) Written() {
+	i.order.queued()
+	b := &i.mailbox
 	if len(b.pulled) == 0 || b.withheld {
 		return
 	}
-	if data, ask := s.cursor.markWritten(b.pulled, s.node.cfg.MaxRecords); ask {
-		s.conn.Notify(Notice{Kind: NoticePing, Data: data})
+	if data, ask := i.cursor.markWritten(b.pulled, i.node.cfg.MaxRecords); ask {
+		i.conn.Notify(Notice{Kind: NoticePing, Data: data})
 	}
-	if b.stamp >= s.since { // what waited for the agent to come says nothing of the way here
-		s.node.stats.toWritten.Observe(time.Duration(s.node.cfg.Broker.Now().UnixNano() - b.stamp))
+	if b.stamp >= i.since { // what waited for the agent to come says nothing of the way here
+		i.node.stats.toWritten.Observe(time.Duration(i.node.cfg.Broker.Now().UnixNano() - b.stamp))
 	}
-	for i := range b.pulled {
-		if b.pulled[i].wantsReceipt() {
-			s.receiptsOwed().written(b.pulled[i:])
+	for k := range b.pulled {
+		if b.pulled[k].wantsReceipt() {
+			i.receiptsOwed().written(b.pulled[k:])
 			break
 		}
 	}
 	clear(b.pulled)
 	b.pulled = b.pulled[:0]
-	s.markMoved()
+	i.markMoved()
 }
 
-// order keeps what Pull has returned and what stands between deliveries apart: until its door has put the deliveries into
-// the order in which it writes, nothing comes between them.
+// order keeps what Pull has returned and what stands between deliveries apart: until its door has put the deliveries
+// into the order in which it writes, nothing comes between them.
 type order struct {
 	lock.Mutex
 	pulled bool // deliveries are on their way from Pull to their place; the writer's own
@@ -314,14 +324,14 @@ func (o *order) queued() {
 	}
 }
 
-// Queued says that what the last Pull returned has its place in the order of what is written: what the door queues from now on
-// stands behind it. Where the door does not say so, Written does.
-func (s *Session) Queued() { s.order.queued() }
+// Queued says that what the last Pull returned has its place in the order of what is written: what the door queues from
+// now on stands behind it. Where the door does not say so, Written does.
+func (i *inbound) Queued() { i.order.queued() }
 
 // Between calls f while no deliveries are on their way from Pull to their place. It blocks while a Pull runs.
-func (s *Session) Between(f func()) {
-	s.order.Lock()
-	defer s.order.Unlock()
+func (i *inbound) Between(f func()) {
+	i.order.Lock()
+	defer i.order.Unlock()
 	f()
 }
 

@@ -13,13 +13,7 @@ import (
 
 // receiptQueue is what this agent's edge still has to tell the senders of what it got. A nil one owes nothing.
 type receiptQueue struct {
-	*binding
-	out      *outgoing
-	life     *lifecycle
-	cursor   *cursor
-	incoming *incoming
-	bound    *frameBound
-	moved    func() // is called when less of the cursor is held back
+	*inbound
 
 	mu      sync.Mutex       // guards the fields below
 	writing uint64           // the lowest position of what is handed to be written and not among unacked yet; 0 for none
@@ -61,11 +55,11 @@ func lower(a, b uint64) uint64 {
 }
 
 // receiptsOwed returns the queue of receipts to be told, which most agents never need.
-func (s *Session) receiptsOwed() *receiptQueue {
-	if s.owed.Load() == nil {
-		s.owed.CompareAndSwap(nil, &receiptQueue{binding: &s.binding, out: &s.out, life: &s.life, cursor: &s.cursor, incoming: &s.incoming, bound: &s.mailbox.bound, moved: s.markMoved})
+func (i *inbound) receiptsOwed() *receiptQueue {
+	if i.owed.Load() == nil {
+		i.owed.CompareAndSwap(nil, &receiptQueue{inbound: i})
 	}
-	return s.owed.Load()
+	return i.owed.Load()
 }
 
 // pendingReceipt is a message whose sender wants to know that it arrived.
@@ -265,7 +259,7 @@ func (o *receiptQueue) flush(to agora.AgentID, a *senderReceipts) {
 	if len(due) == 0 {
 		a.busy = false
 		delete(o.toTell, to)
-		defer o.moved() // what was held back for this is not any more
+		defer o.markMoved() // what was held back for this is not any more
 	}
 	o.mu.Unlock()
 	var left atomic.Int32 // of due, not answered yet

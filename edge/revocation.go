@@ -31,12 +31,12 @@ func (s *Session) Refresh(ctx context.Context, token string) (time.Time, error) 
 		return time.Time{}, err
 	}
 	s.actor.principal.Store(p)
-	s.node.background(member{s}.reconsider)
+	s.node.background(s.reconsider)
 	if s.claim.Dialled {
 		s.node.background(func() { s.node.dials.vouchAgain(s) })
 	}
 	if left, ends := s.credentialsLeft(); ends {
-		keeper{s}.schedule(left)
+		s.schedule(left)
 	}
 	s.revalidate()
 	return p.Expires, nil

@@ -3,7 +3,6 @@ package edge
 import (
 	"context"
 	"errors"
-	"sync/atomic"
 
 	"github.com/agora-relay/agora"
 	"github.com/agora-relay/agora/edge/admission"
@@ -14,14 +13,9 @@ import (
 // goroutine says is stored in its order.
 type Session struct {
 	binding
+	inbound
 	profile   profile
 	out       outgoing
-	incoming  incoming
-	cursor    cursor
-	owed      atomic.Pointer[receiptQueue] // receipts to be told to the senders of what this agent got; nil while there never was one
-	mailbox   mailbox
-	order     order
-	keepalive keepalive
 	departure departure
 }
 
@@ -39,7 +33,7 @@ func (s *Session) Update(ctx context.Context, card agora.Agent, heartbeat bool) 
 		s.node.limits.usage.Add(admission.Bytes, s.owner(), s.profile.keep(cardOf(card)))
 	}
 	if heartbeat {
-		s.profile.heartbeat.Store(true)
+		s.keepalive.heartbeat.Store(true)
 	}
 	return nil
 }

@@ -12,11 +12,8 @@ import (
 	"github.com/agora-relay/agora/spaces"
 )
 
-// member is a session in its spaces: it joins and leaves them, and pulls their events.
-type member struct{ *Session }
-
 // doJoin makes the agent a member of a space, or answers again where it is one.
-func (s member) doJoin(ctx context.Context, c *Command) error {
+func (s *Session) doJoin(ctx context.Context, c *Command) error {
 	s.order.Lock()
 	defer s.order.Unlock()
 	j, err := s.join(ctx, c.Space, c.Where)
@@ -26,7 +23,7 @@ func (s member) doJoin(ctx context.Context, c *Command) error {
 	return err
 }
 
-func (s member) join(ctx context.Context, space string, w spaces.Where) (spaces.Joined, error) {
+func (s *Session) join(ctx context.Context, space string, w spaces.Where) (spaces.Joined, error) {
 	if err := s.usable(); err != nil {
 		return spaces.Joined{}, err
 	}
@@ -65,16 +62,17 @@ func (s member) join(ctx context.Context, space string, w spaces.Where) (spaces.
 }
 
 // writeAgain has presence know what the session is in.
-func (s member) writeAgain(ctx context.Context) error {
-	held, err := leaver(s).reassert(ctx)
+func (s *Session) writeAgain(ctx context.Context) error {
+	held, err := leaver{s}.reassert(ctx)
 	if err == nil && !held {
 		return presence.ErrDeposed
 	}
 	return err
 }
 
-// rejoin answers a member that joins again: its subscription and position stay. is is false for one that has left, and was told that this may not have been done.
-func (s member) rejoin(ctx context.Context, p *subscription) (j spaces.Joined, is bool, err error) {
+// rejoin answers a member that joins again: its subscription and position stay. is is false for one that has left, and
+// was told that this may not have been done.
+func (s *Session) rejoin(ctx context.Context, p *subscription) (j spaces.Joined, is bool, err error) {
 	members, err := s.node.cfg.Presence.Spaces.Members(ctx, s.claim.Tenant, p.Space())
 	if err != nil && !errors.Is(err, presence.ErrNoSpace) {
 		return spaces.Joined{}, false, agora.AsError(err)
@@ -84,7 +82,7 @@ func (s member) rejoin(ctx context.Context, p *subscription) (j spaces.Joined, i
 }
 
 // seen is the answer to a join as the agent may see it: without the right to see the directory, no other member.
-func (s member) seen(j spaces.Joined) spaces.Joined {
+func (s *Session) seen(j spaces.Joined) spaces.Joined {
 	if s.actor.grant().RefusesWhole(policy.Directory) != "" {
 		j.Members = []agora.AgentID{s.claim.Agent}
 	}
@@ -93,7 +91,7 @@ func (s member) seen(j spaces.Joined) spaces.Joined {
 
 // subscribe puts a subscription at a position into the session, instead of an older one
 // of the same space. What woke it before goes for now.
-func (s member) subscribe(p *subscription, opened *spaces.Place, at uint64) {
+func (s *Session) subscribe(p *subscription, opened *spaces.Place, at uint64) {
 	old := s.cursor.subscribe(p, opened, at)
 	if old != nil {
 		old.Close()
@@ -106,7 +104,7 @@ func (s member) subscribe(p *subscription, opened *spaces.Place, at uint64) {
 }
 
 // openSubscriptions opens the spaces that the session is in already, and tells of those that it has left.
-func (s member) openSubscriptions(o *opening) {
+func (s *Session) openSubscriptions(o *opening) {
 	rec := &o.rec
 	for _, name := range rec.Leaving {
 		s.node.background(func() { s.tellLeft(name) })
@@ -129,9 +127,9 @@ func (s member) openSubscriptions(o *opening) {
 	}
 }
 
-// tellLeft leaves a space once more that the session has left, as nobody may have been told; not one that it has joined again. Where it
-// fails, whoever ends the session, or goes on with it elsewhere, does so.
-func (s member) tellLeft(space string) {
+// tellLeft leaves a space once more that the session has left, as nobody may have been told; not one that it has joined
+// again. Where it fails, whoever ends the session, or goes on with it elsewhere, does so.
+func (s *Session) tellLeft(space string) {
 	s.order.Lock()
 	defer s.order.Unlock()
 	p, _ := s.cursor.subscription(space)
@@ -144,14 +142,14 @@ func (s member) tellLeft(space string) {
 }
 
 // subscriptionReady notes that a subscription may have events.
-func (s member) subscriptionReady(p *subscription) {
-	if s.cursor.markReady(p) {
-		s.conn.Wake()
+func (i *inbound) subscriptionReady(p *subscription) {
+	if i.cursor.markReady(p) {
+		i.conn.Wake()
 	}
 }
 
 // doLeave ends the agent's membership: no event of the space is pulled behind its answer.
-func (s member) doLeave(ctx context.Context, c *Command) error {
+func (s *Session) doLeave(ctx context.Context, c *Command) error {
 	s.order.Lock()
 	defer s.order.Unlock()
 	err := s.out.beside(ctx)
@@ -164,7 +162,7 @@ func (s member) doLeave(ctx context.Context, c *Command) error {
 	return err
 }
 
-func (s member) mayLeave(ctx context.Context, space string) error {
+func (s *Session) mayLeave(ctx context.Context, space string) error {
 	if err := s.usable(); err != nil {
 		return err
 	}
@@ -177,7 +175,7 @@ func (s member) mayLeave(ctx context.Context, space string) error {
 }
 
 // leave ends a membership, whoever wants it.
-func (s member) leave(ctx context.Context, space string) error {
+func (s *Session) leave(ctx context.Context, space string) error {
 	if err := s.node.hub.Leave(ctx, s.claim, space); err != nil {
 		return agora.AsError(err)
 	}
@@ -191,7 +189,7 @@ func (s member) leave(ctx context.Context, space string) error {
 }
 
 // maySpeakOf reports whether the agent may be told whether there is a space.
-func (s member) maySpeakOf(space string) error {
+func (s *Session) maySpeakOf(space string) error {
 	if p, _ := s.cursor.subscription(space); p != nil {
 		return nil
 	}

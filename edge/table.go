@@ -13,7 +13,7 @@ type sessionTable struct {
 	mu      sync.Mutex                   // guards the fields below
 	held    map[agora.Address][]*Session // of an agent the running one last; before it those that still flush
 	stopped map[*Session]struct{}        // those that still flush, or whose hand-over failed
-	moved   map[*Session]struct{}        // whose positions are to be written
+	moved   map[*inbound]struct{}        // whose positions are to be written
 	balked  map[*Session]Place           // whose agents have closed their connections at a frame that they don't take: see [Ending]
 	closed  bool
 }
@@ -38,7 +38,7 @@ func (t *sessionTable) close() []*Session {
 func (t *sessionTable) remove(s *Session) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	delete(t.moved, s)
+	delete(t.moved, &s.inbound)
 	delete(t.stopped, s)
 	delete(t.balked, s)
 	left := t.held[s.address()][:0:0]
@@ -151,14 +151,14 @@ func (t *sessionTable) allStopped() []*Session {
 }
 
 // markMoved notes that the positions of a session are to be written.
-func (t *sessionTable) markMoved(s *Session) {
+func (t *sessionTable) markMoved(i *inbound) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	put(&t.moved, s, struct{}{})
+	put(&t.moved, i, struct{}{})
 }
 
 // takeMoved returns the sessions whose positions are to be written, and takes them for written.
-func (t *sessionTable) takeMoved() map[*Session]struct{} {
+func (t *sessionTable) takeMoved() map[*inbound]struct{} {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	moved := t.moved

@@ -33,19 +33,19 @@ func (b frameBound) excludes(m *agora.Message) bool {
 
 // leaveOut returns what stands in the place of a message that the agent can't take, and has its sender be told. It returns false where nothing does: of a stream
 // that the agent is given nothing of any more.
-func (s puller) leaveOut(peer agora.Address, m *agora.Message) (Delivery, bool) {
+func (i *inbound) leaveOut(peer agora.Address, m *agora.Message) (Delivery, bool) {
 	switch {
 	case m.Kind > agora.Reply:
-	case s.drops(peer, m):
+	case i.drops(peer, m):
 		return Delivery{}, false
 	case m.Part == agora.Whole:
-		s.refuseAnswer(peer, m)
-		s.receiptsOwed().undelivered(m)
+		i.refuseAnswer(peer, m)
+		i.receiptsOwed().undelivered(m)
 	default:
 		if m.Part == agora.Start {
-			s.refuseAnswer(peer, m)
+			i.refuseAnswer(peer, m)
 		}
-		s.refuseStream(peer, m)
+		i.refuseStream(peer, m)
 	}
 	return Delivery{Message: gapFor(m)}, true
 }
@@ -56,29 +56,29 @@ func gapFor(m *agora.Message) *agora.Message {
 }
 
 // refuseAnswer tells the agent that the answer to its request is one that it can't take, where a message is that.
-func (s puller) refuseAnswer(peer agora.Address, m *agora.Message) {
+func (i *inbound) refuseAnswer(peer agora.Address, m *agora.Message) {
 	if m.Kind != agora.Reply || m.Meta.Parent == "" {
 		return
 	}
-	s.out.sender().Replied(peer, m.Meta.Parent)
-	s.conn.Notify(Notice{Kind: NoticeUnanswered, RequestID: m.Meta.Parent, To: peer, Err: errLargeAnswer})
+	i.out.sender().Replied(peer, m.Meta.Parent)
+	i.conn.Notify(Notice{Kind: NoticeUnanswered, RequestID: m.Meta.Parent, To: peer, Err: errLargeAnswer})
 }
 
 // errLargeAnswer is told to an agent in the place of an answer that it can't take.
 var errLargeAnswer = agora.Errorf(agora.MessageTooLarge, "the answer is larger than a frame that this connection takes")
 
 // refuseStream has nothing more of a stream be given to the agent, of which it can't take a part, and its sender be told.
-func (s puller) refuseStream(peer agora.Address, m *agora.Message) {
+func (i *inbound) refuseStream(peer agora.Address, m *agora.Message) {
 	if m.Kind == agora.Request && m.Meta.Call != "" {
-		s.called(m)
+		i.called(m)
 	}
-	s.incoming.cancel(streamKey{peer, m.Stream}, m.Seq-1)
-	o := s.receiptsOwed()
+	i.incoming.cancel(streamKey{peer, m.Stream}, m.Seq-1)
+	o := i.receiptsOwed()
 	o.hold(m.Seq - 1)
 	refusal := agora.AbortBody{Code: agora.MessageTooLarge}.Message()
-	refusal.Kind, refusal.Part, refusal.Stream, refusal.From, refusal.To = agora.Control, agora.Cancel, m.Stream, s.claim.Agent, peer
+	refusal.Kind, refusal.Part, refusal.Stream, refusal.From, refusal.To = agora.Control, agora.Cancel, m.Stream, i.claim.Agent, peer
 	seq := m.Seq
-	s.node.background(func() {
+	i.node.background(func() {
 		o.release(o.insist(func() error { return o.refuseStream(refusal, seq) }), seq-1, seq)
 	})
 }
@@ -150,14 +150,14 @@ func (o *receiptQueue) insist(do func() error) bool {
 
 // leaveOutEvent returns what stands in the place of an event that the agent can't take. Of one that is streamed it is given nothing more. Its publisher is not told: members
 // come and go, and none of them decides what may be said to the others.
-func (s puller) leaveOutEvent(p *subscription, e *spaces.Event) Delivery {
+func (i *inbound) leaveOutEvent(p *subscription, e *spaces.Event) Delivery {
 	if e.Kind == agora.Event && e.Part != agora.Whole {
 		st := presence.Stream{Peer: agora.AgentID(spaceMark + e.To.Space), Stream: e.Stream, Seq: e.Seq - 1}
-		s.incoming.cancel(streamKey{e.To, e.Stream}, st.Seq)
-		s.node.background(func() {
+		i.incoming.cancel(streamKey{e.To, e.Stream}, st.Seq)
+		i.node.background(func() {
 			// Should it fail, only an agent that comes back behind the gap would be given the rest.
-			if err := s.node.cfg.Presence.Lanes.Cancel(s.node.ctx, s.claim, st); err != nil {
-				s.node.cfg.Log.Debug("an event that was left out is not noted", "agent", s.claim.Agent, "err", err)
+			if err := i.node.cfg.Presence.Lanes.Cancel(i.node.ctx, i.claim, st); err != nil {
+				i.node.cfg.Log.Debug("an event that was left out is not noted", "agent", i.claim.Agent, "err", err)
 			}
 		})
 	}
