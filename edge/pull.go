@@ -58,7 +58,9 @@ type inbound struct {
 // The slice is valid until Written, which comes before the next Pull, and before it Queued where that is earlier.
 // Bodies are shared and not to be changed.
 func (i *inbound) Pull(ctx context.Context, max int, reads func()) ([]Delivery, error) {
-	i.out.receipts.flush(i.conn)
+	if i.mailbox.begun.Load() { // nothing is due before Begin, which wakes
+		i.out.receipts.flush(i.conn)
+	}
 	i.order.pulls(reads)
 	ds, err := i.next(ctx, max, reads)
 	i.order.pulledSome(len(ds) > 0)

@@ -37,8 +37,9 @@ func keptByTheCluster(t *testing.T) []kept {
 	large := agora.Agent{Metadata: json.RawMessage(`"` + strings.Repeat("x", 10<<10) + `"`)}
 	register := func(card agora.Agent) func(a *edge.Actor, id agora.AgentID) error {
 		return func(a *edge.Actor, id agora.AgentID) error {
-			card.ID = id
-			_, err := a.Register(t.Context(), card, time.Hour)
+			own := card // agents register at the same time
+			own.ID = id
+			_, err := a.Register(t.Context(), own, time.Hour)
 			return err
 		}
 	}

@@ -13,7 +13,7 @@ import (
 // answering starts an agent of the Go client that answers each text by itself, in capitals.
 func answering(t *testing.T, id string, gateways ...string) *sdk.Agent {
 	t.Helper()
-	a, err := sdk.NewAgent(sdk.Config{ID: id, Gateways: gateways})
+	a, err := sdk.NewAgent(sdk.Config{ID: id, Gateways: gateways, RegisterTimeout: await.Long})
 	if err != nil {
 		t.Fatal(err)
 	}
