@@ -19,7 +19,7 @@ type grown struct {
 
 func grow(t *testing.T, agents int, m edge.Moving) *grown {
 	t.Helper()
-	g := &grown{Cluster: agoratest.Start(t, agoratest.Options{Edges: 1, Node: edge.Config{Moving: m}})}
+	g := &grown{Cluster: agoratest.Start(t, agoratest.Options{Edges: 1, Grace: time.Hour, Node: edge.Config{Moving: m}})}
 	var choosing sync.Mutex
 	g.talk = agoratest.StartTalk(t, func() []string {
 		choosing.Lock()
