@@ -94,7 +94,7 @@ func (s *Session) dispatch(ctx context.Context, c *Command, said *agora.Message)
 		member, _ := s.cursor.subscription(m.To.Space)
 		return s.out.dispatchEvent(ctx, c, &m, member != nil, err)
 	}
-	if err == nil && strings.Contains(m.Stream+m.ID, reserved) {
+	if err == nil && (strings.Contains(m.Stream, reserved) || strings.Contains(m.ID, reserved)) {
 		err = errReserved
 	}
 	if err != nil {

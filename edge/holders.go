@@ -30,7 +30,7 @@ var errElsewhere = errors.New("the session is elsewhere")
 // do has the holder of a session do a command, once; it is the same command when it is asked for again. What of it
 // needs no session is done by s, where that is not nil. errElsewhere where nobody does it now.
 func (d *holders) do(ctx context.Context, c *Command, s *actingAs) (Outcome, error) {
-	needless := s != nil && (c.Verb == Send || c.Verb == Answer) // it may need no session
+	says := s != nil && (c.Verb == Send || c.Verb == Answer) // a message: whole, it needs no session
 	if c.Verb == Send && c.Message.Part == agora.Whole {
 		return s.alone(ctx, c)
 	}
@@ -41,7 +41,7 @@ func (d *holders) do(ctx context.Context, c *Command, s *actingAs) (Outcome, err
 	switch {
 	case err != nil:
 		return Outcome{}, err
-	case found.State != presence.Online && needless:
+	case found.State != presence.Online && says:
 		if found.Returns {
 			if goesOn, err := d.goesOn(ctx, c); goesOn || err != nil {
 				return Outcome{}, cmp.Or(err, errElsewhere)
