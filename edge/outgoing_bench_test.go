@@ -91,7 +91,9 @@ func benchedOutgoing(b *testing.B) *outgoing {
 		Valid: func() (time.Time, bool) { return log.Now(), true },
 	})
 	b.Cleanup(r.Close)
-	o := &outgoing{binding: &binding{node: &Node{relay: r}, claim: claim, conn: deaf{}}}
+	by := new(Actor)
+	by.principal.Store(&Principal{Name: "p", Tenant: "t"})
+	o := &outgoing{binding: &binding{node: &Node{relay: r}, actor: by, claim: claim, conn: deaf{}}}
 	b.Cleanup(func() { o.sender().Close() })
 	return o
 }
