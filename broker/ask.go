@@ -65,23 +65,22 @@ func (b *Broker) Answer(name string, f func(ctx context.Context, body []byte) []
 // noResponders is the status by which NATS itself says that nobody answers.
 const noResponders = "503"
 
-// take works on a question. While there is no room it holds up the next ones. A question that crossed the end of answering is told that nobody answers.
+// take works on a question. While there is no room it holds up the next ones. A question that crossed the end of answering
+// is told that nobody answers.
 func (a *answerer) take(b *Broker, m *nats.Msg, f func(context.Context, []byte) []byte) {
-	if !a.begin() {
-		_ = m.RespondMsg(&nats.Msg{Header: nats.Header{"Status": {noResponders}}}) // fails on a closed connection
-		return
-	}
-	go func() {
-		defer a.wg.Done()
-		defer func() { <-a.room }()
+	begun := a.begin(func() {
 		if err := m.Respond(f(a.ctx, m.Data)); err != nil && a.ctx.Err() == nil {
 			b.cfg.Log.Warn("answering", "err", err)
 		}
-	}()
+	})
+	if !begun {
+		nobody := &nats.Msg{Header: nats.Header{"Status": {noResponders}}}
+		_ = m.RespondMsg(nobody) // fails on a closed connection
+	}
 }
 
-// begin waits for room for one more question, and reports whether it may be worked on: not once answering has ended.
-func (a *answerer) begin() bool {
+// begin waits for room for one more question, and has it worked on. It returns false once answering has ended.
+func (a *answerer) begin(work func()) bool {
 	select {
 	case a.room <- struct{}{}:
 	case <-a.ctx.Done():
@@ -93,7 +92,10 @@ func (a *answerer) begin() bool {
 		<-a.room
 		return false
 	}
-	a.wg.Add(1)
+	a.wg.Go(func() {
+		defer func() { <-a.room }()
+		work()
+	})
 	return true
 }
 

@@ -246,3 +246,23 @@ func TestATakenAddressIsToldFromATakenID(t *testing.T) {
 		t.Error("any error says that an address is taken")
 	}
 }
+
+func TestAHeartbeatOfAnAgentThatIsHeldChangesNothing(t *testing.T) {
+	t.Parallel()
+	c := dialling(t, agoratest.Options{Edges: 2})
+	n := agoratest.StartLineNode(t)
+	dialled(t, c, 0, "node", n)
+	before := holder(t, c, 1, "node")
+	for k := range 2 {
+		if err := actor(t, c, k).Adopt(t.Context(), "node"); err != nil {
+			t.Errorf("at edge %d: %v", k, err)
+		}
+	}
+	if after := holder(t, c, 1, "node"); after.Epoch != before.Epoch || n.Hellos() != 1 {
+		t.Errorf("the session is %+v, was %+v", after, before)
+	}
+	registered(t, c, 0, "plain")
+	if err := actor(t, c, 1).Adopt(t.Context(), "plain"); code(err) != agora.AgentNotFound {
+		t.Errorf("of an agent that no edge has dialled: %v", err)
+	}
+}
