@@ -68,7 +68,11 @@ type recordIDs struct {
 func (r *recordIDs) next() uint64 { return r.last.Add(1) }
 
 // of returns the message id of a number, which no other record has, of whatever edge.
-func (r *recordIDs) of(n uint64) string { return r.life + "." + strconv.FormatUint(n, 36) }
+func (r *recordIDs) of(n uint64) string {
+	var room [48]byte
+	b := append(append(room[:0], r.life...), '.')
+	return string(strconv.AppendUint(b, n, 36))
+}
 
 // readSlots bounds how many read the log at a time: who has put a token in does.
 type readSlots struct{ lanes, inboxes chan struct{} }

@@ -33,7 +33,7 @@ const (
 
 func (g *coalescer) init() { g.timer = time.NewTimer(time.Hour) }
 
-// hold reports whether a lane has to wait with its next record; then stopCoalescing is called for it soon.
+// hold reports whether a lane has to wait with its next record; then haveTurn is called for it soon.
 func (g *coalescer) hold(l *Lane) bool {
 	if g.inFlight.Load() < coalesceFrom {
 		return false
@@ -90,25 +90,17 @@ func (g *coalescer) run(ctx context.Context) {
 		}
 		lanes := g.take()
 		for _, l := range lanes {
-			l.stopCoalescing()
+			l.haveTurn()
 		}
 		clear(lanes)
 	}
 }
 
-// coalesces reports whether the lane has to wait with its next record. The lock is held.
-func (l *Lane) coalesces() bool {
-	if !l.coalescing && l.state == active && l.inflight == nil && l.recovery == nil && l.history.known && l.pace.pause == 0 && !l.queue.empty() {
-		l.coalescing = l.b.coalescer.hold(l)
-	}
-	return l.coalescing
-}
-
-// stopCoalescing ends the lane's waiting.
-func (l *Lane) stopCoalescing() {
+// haveTurn has the lane send what it has waited with.
+func (l *Lane) haveTurn() {
 	l.mu.Lock()
-	l.coalescing = false
-	l.proceed()
-	l.mu.Unlock()
-	l.deliver()
+	defer l.mu.Unlock()
+	l.turn = hasTurn
+	l.advance()
+	l.tell()
 }

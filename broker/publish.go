@@ -27,7 +27,8 @@ func (b *Broker) PublishFor(ctx context.Context, payer, key string, m agora.Mess
 		return 0, err
 	}
 	p := jslog.Locate(m.To, b.cfg.Shards)
-	if !b.mayStore(party{m.To.Tenant, payer}, &p, len(m.Body)) {
+	w := b.watchers[p.Stream]
+	if !w.mayStore(party{m.To.Tenant, payer}, p.Live, len(m.Body)) {
 		return 0, errShare()
 	}
 	ctx, cancel := context.WithTimeout(ctx, b.cfg.Duplicates*3/4)
@@ -50,15 +51,15 @@ func (b *Broker) PublishFor(ctx context.Context, payer, key string, m agora.Mess
 		case err != nil && ctx.Err() != nil:
 			return 0, jslog.Unavailable(err)
 		case err == nil && a.Refused():
-			b.watchers.refused(p.Stream)
+			w.stores.refused()
 			return 0, jslog.Full()
 		case err == nil && a.Err == nil && !a.Absent:
-			b.stored(p, a, 1)
+			b.noteStored(p, a, 1)
 			return a.Seq << agora.SeqShift, nil
 		}
 		if err = nil; a.Absent {
-			b.watchers.refused(p.Stream)
-			b.watchers.nobody(p.Stream)
+			w.stores.refused()
+			w.ask(checkLeader)
 		}
 		b.count.retries.Add(1)
 		select {
@@ -71,9 +72,9 @@ func (b *Broker) PublishFor(ctx context.Context, payer, key string, m agora.Mess
 	}
 }
 
-// stored notes a record that stands outside any lane, or was stored to end one.
-func (b *Broker) stored(p jslog.Location, a jslog.Ack, parts int) {
-	b.watchers.stored(p.Stream)
+// noteStored notes a record that stands outside any lane, or was stored to end one.
+func (b *Broker) noteStored(p jslog.Location, a jslog.Ack, parts int) {
+	b.watchers[p.Stream].stores.stored()
 	if a.Duplicate {
 		b.count.duplicates.Add(1)
 		b.nudge(p, a.Seq)

@@ -21,7 +21,7 @@ type scanner = scan.Scanner
 func (b *Broker) scanConfig() scan.Config {
 	return scan.Config{
 		Shards: b.cfg.Shards, MaxRecords: b.cfg.MaxRecords, MaxAge: b.cfg.MaxAge, Duplicates: b.cfg.Duplicates, Retry: b.cfg.Retry,
-		Turns: b.cfg.Turns, Clock: b.clock, Log: b.cfg.Log, NewID: func() string { return b.ids.of(b.ids.next()) }, Stored: b.stored,
+		Turns: b.cfg.Turns, Clock: b.clock, Log: b.cfg.Log, NewID: func() string { return b.ids.of(b.ids.next()) }, Stored: b.noteStored,
 	}
 }
 

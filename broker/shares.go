@@ -191,13 +191,9 @@ func (s *streamShares) recount(tenant string, counts map[string]int64, at int64)
 	}
 }
 
-// mayStore reports whether a party may store a record at a place, and counts it.
-func (b *Broker) mayStore(p party, at *jslog.Location, bytes int) bool {
-	w := b.watchers[at.Stream]
-	if w == nil {
-		return true
-	}
-	may, doubts := w.use.take(p, at.Live, bytes, b.edges.Load())
+// mayStore reports whether a party may store a record under a subject, and counts it.
+func (w *watcher) mayStore(p party, subject string, bytes int) bool {
+	may, doubts := w.use.take(p, subject, bytes, w.b.edges.Load())
 	if doubts {
 		w.ask(checkShares)
 	}

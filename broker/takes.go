@@ -42,20 +42,6 @@ func (t *takes) nothing() bool {
 	return since != 0 && time.Duration(now-since) >= takesNothingAfter && time.Duration(now-t.last.Load()) < takesNothingFor
 }
 
-// refused notes that a stream has not taken a record.
-func (ws watchers) refused(stream string) {
-	if w := ws[stream]; w != nil {
-		w.stores.refused()
-	}
-}
-
-// stored notes that a stream has taken a record.
-func (ws watchers) stored(stream string) {
-	if w := ws[stream]; w != nil {
-		w.stores.stored()
-	}
-}
-
 // Stores returns UNAVAILABLE, with the stream's name, while nothing can be stored in a stream: for 5 s, all that this edge sent there was
 // refused, or not answered for longer than an election lasts. It does not block, and knows nothing of streams to which nothing is sent.
 func (b *Broker) Stores() error {

@@ -31,10 +31,10 @@ type Ledger struct {
 	loose  time.Time // when the last part was stored that has no number, but an id or a stream
 	unsure time.Time // until then what the client sends may be stored already, unknown to us: retention cut the log
 
-	undo []was // what take has changed in streams since the last commit
-	old  struct {
+	undo []was    // what take has changed in streams since the last commit
+	old  struct { // what else Rollback returns to
 		lastN, blocked uint64
-		holes          int
+		holes, ids     int
 	}
 }
 
@@ -122,7 +122,7 @@ func IsStreamPart(m *agora.Message) bool {
 // Begin marks the state to which Rollback returns.
 func (l *Ledger) Begin() {
 	l.undo = l.undo[:0]
-	l.old.lastN, l.old.blocked, l.old.holes = l.lastN, l.blocked, len(l.holes)
+	l.old.lastN, l.old.blocked, l.old.holes, l.old.ids = l.lastN, l.blocked, len(l.holes), len(l.idAges)
 }
 
 // add reckons with m as stored.

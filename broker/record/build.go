@@ -30,6 +30,9 @@ func (w *Builder) Add(m *agora.Message) {
 	w.last = m.Stream
 }
 
+// Parts returns how many parts the record has so far.
+func (w *Builder) Parts() int { return w.parts }
+
 // Size returns how many bytes the record has so far.
 func (w *Builder) Size() int { return len(w.b) }
 
