@@ -79,7 +79,7 @@ var batchPool = sync.Pool{New: func() any {
 
 // What is kept at most for later batches.
 const (
-	keepBytes = 256 << 10           // of a record's buffer
+	keepBytes = 256 << 10           // of a record's memory
 	keepItems = 4 * record.MaxParts // room for items
 )
 
@@ -102,8 +102,11 @@ func (f *batch) release() {
 
 // forgetRecord forgets the record that was made of the batch.
 func (f *batch) forgetRecord() {
-	f.record.Reset(keepBytes)
-	*f = batch{items: f.items, since: f.since, msg: nats.Msg{Header: f.msg.Header}, record: f.record}
+	made := f.record
+	if len(made.Bytes()) > keepBytes {
+		made = record.Builder{}
+	}
+	*f = batch{items: f.items, since: f.since, msg: nats.Msg{Header: f.msg.Header}, record: made}
 }
 
 // abort puts an abort of a stream into the record.
@@ -203,33 +206,6 @@ type completions struct {
 	posted  bool // one will
 	waiters []chan struct{}
 }
-
-// tell tells the senders in order, one goroutine at a time. The lock is held, but not while it tells.
-func (c *completions) tell(lock *sync.Mutex) {
-	c.posted = false
-	if c.telling {
-		return
-	}
-	c.telling = true
-	for c.first != nil {
-		told := c.batches
-		c.batches = batches{}
-		lock.Unlock()
-		for f := told.pop(); f != nil; f = told.pop() {
-			for i := range f.items {
-				if it := &f.items[i]; !it.toldOff() {
-					it.done(it.result(f.seq))
-				}
-			}
-			f.release()
-		}
-		lock.Lock()
-	}
-	c.telling = false
-}
-
-// any reports whether somebody is not told yet.
-func (c *completions) any() bool { return c.first != nil || c.telling }
 
 // wait returns what is closed when the lane is idle, or never will be.
 func (c *completions) wait() <-chan struct{} {

@@ -117,23 +117,6 @@ const (
 // over reports whether the lane takes nothing more.
 func (s laneState) over() bool { return s == dead || s == ended }
 
-// laneTurn is how a lane stands with the coalescer.
-type laneTurn uint8
-
-const (
-	noTurn     laneTurn = iota
-	awaitsTurn          // its next record waits for those of other lanes
-	hasTurn             // it need not wait with its next record: it has
-)
-
-// lanePace is how long a lane waits before each record, so that more gathers.
-type lanePace struct {
-	pause time.Duration // 0 for none
-	due   time.Time     // when the next may go; zero when no pause is running
-}
-
-func (p *lanePace) running() bool { return !p.due.IsZero() }
-
 var errLaneOver = errors.New("the lane is over")
 
 // Lane returns a new lane. Nothing is sent before the first Put.
@@ -261,18 +244,6 @@ func (l *Lane) waiting(now time.Time) time.Duration {
 	return 0
 }
 
-// Pressed makes the lane wait at least pause before each record, so that more gathers; 0 ends it.
-func (l *Lane) Pressed(pause time.Duration) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.pace.pause = pause
-	if pause == 0 && l.pace.running() {
-		l.pace = lanePace{}
-		l.advance()
-		l.tellLater()
-	}
-}
-
 // Flush returns nil once nothing is gathered or in flight and nothing was given up: a clean hand-over.
 // It returns an error when the lane died or gave up with parts in hand, or ctx is over.
 func (l *Lane) Flush(ctx context.Context) error {
@@ -309,7 +280,7 @@ func (l *Lane) Close() {
 // idle reports whether nothing is in hand.
 func (l *Lane) idle() bool {
 	return l.queue.first == nil && l.inflight == nil && l.recovery == nil && !l.failures.lost.Any() &&
-		!l.ledger.OwesAborts() && !l.completions.any()
+		!l.ledger.OwesAborts() && l.completions.first == nil && !l.completions.telling
 }
 
 // finish answers all that is in hand and stops the lane's goroutine.
@@ -376,9 +347,25 @@ func (l *Lane) tellLater() {
 	}
 }
 
-// tell tells the senders of what is answered. The lock is held, but not while it tells.
+// tell tells the senders of what is answered, in order: one goroutine at a time does. The lock is held, but not while it tells.
 func (l *Lane) tell() {
-	l.completions.tell(&l.mu)
+	c := &l.completions
+	c.posted = false
+	for c.first != nil && !c.telling {
+		told := c.batches
+		c.batches, c.telling = batches{}, true
+		l.mu.Unlock()
+		for f := told.pop(); f != nil; f = told.pop() {
+			for i := range f.items {
+				if it := &f.items[i]; !it.toldOff() {
+					it.done(it.result(f.seq))
+				}
+			}
+			f.release()
+		}
+		l.mu.Lock()
+		c.telling = false
+	}
 	l.wakeWaiters()
 }
 

@@ -218,7 +218,7 @@ func (l *Lane) doDue(now time.Time, hurry bool) (wait time.Duration, more bool) 
 // retry has the record sent again when it is time, or calls its fate unknown.
 func (l *Lane) retry(now time.Time, hurry bool) {
 	f := l.inflight
-	if now.Sub(f.first) > l.b.cfg.GiveUp || l.b.Now().Sub(f.validAt) > record.DoubtAfter {
+	if now.Sub(f.first) > l.b.cfg.GiveUp || l.b.clock.Now().Sub(f.validAt) > record.DoubtAfter {
 		l.startRecovery(false)
 		return
 	}
@@ -226,7 +226,7 @@ func (l *Lane) retry(now time.Time, hurry bool) {
 	if hurry {
 		wait = min(wait, hurryAfter)
 	}
-	if _, ok := l.cfg.valid(l.b.Now()); !ok || !guard.Retries || now.Sub(f.last) < wait {
+	if _, ok := l.cfg.valid(l.b.clock.Now()); !ok || !guard.Retries || now.Sub(f.last) < wait {
 		return
 	}
 	if f.tries == 0 { // it never left

@@ -2,14 +2,10 @@ package broker
 
 import (
 	"context"
-	"strconv"
 	"time"
-
-	"github.com/nats-io/nats.go"
 
 	"github.com/agora-relay/agora"
 	"github.com/agora-relay/agora/broker/jslog"
-	"github.com/agora-relay/agora/internal/guard"
 )
 
 // Publish stores m outside any lane, for what the cluster itself says: rosters, agent
@@ -84,17 +80,3 @@ func (b *Broker) noteStored(p jslog.Location, a jslog.Ack, parts int) {
 	b.count.parts.Add(uint64(parts))
 	b.tails.note(p, a.Seq, time.Now())
 }
-
-// nudge tells those who listen at p that a record is stored which may never be handed on to them:
-// the server does that once, and not again for a duplicate.
-func (b *Broker) nudge(p jslog.Location, seq uint64) {
-	if !guard.Nudges {
-		return
-	}
-	m := nats.NewMsg(p.Live)
-	m.Header[nudgeHeader] = []string{strconv.FormatUint(seq, 10)}
-	// A nudge that is lost is made good by the next audit.
-	_ = b.nc.PublishMsg(m)
-}
-
-const nudgeHeader = "Agora-Nudge"

@@ -31,7 +31,7 @@ func (l *Lane) advance() {
 		if l.waits() {
 			return
 		}
-		at, ok := l.cfg.valid(l.b.Now())
+		at, ok := l.cfg.valid(l.b.clock.Now())
 		f := l.fill(at, ok)
 		if f.record.Parts() == 0 {
 			if len(f.items) == 0 { // what is owed waits for the lease
@@ -44,7 +44,7 @@ func (l *Lane) advance() {
 		}
 		l.inflight = f
 		l.b.coalescer.inFlight.Add(1)
-		if f.stores && !l.stream.mayStore(party{l.cfg.To.Tenant, l.cfg.Payer}, l.at.Live, f.record.Size()) {
+		if f.stores && !l.stream.mayStore(party{l.cfg.To.Tenant, l.cfg.Payer}, l.at.Live, len(f.record.Bytes())) {
 			l.watch() // for what it may come to owe
 			l.notStored(errShare())
 			continue
@@ -52,29 +52,6 @@ func (l *Lane) advance() {
 		l.send(f)
 		return
 	}
-}
-
-// waits reports whether the next record waits, so that more gathers: for the lane's pause, or for the records of other lanes.
-func (l *Lane) waits() bool {
-	had := l.turn == hasTurn
-	l.turn = noTurn
-	if l.pace.pause > 0 {
-		now := time.Now()
-		if !l.pace.running() {
-			l.pace.due = now.Add(l.pace.pause)
-			l.watch()
-		}
-		if now.Before(l.pace.due) {
-			return true
-		}
-		l.pace.due = time.Time{}
-		return false
-	}
-	if !had && l.queue.first != nil && l.b.coalescer.hold(l) {
-		l.turn = awaitsTurn
-		return true
-	}
-	return false
 }
 
 // fill makes a record of what has gathered. Without a valid lease it stores nothing: all is refused.
@@ -95,7 +72,7 @@ func (l *Lane) fill(at time.Time, ok bool) *batch {
 	n := 0
 	for ; f.record.Parts() < record.MaxParts && (n < len(f.items) || l.queue.moveFirst(f)); n++ {
 		it := &f.items[n]
-		if ok && f.record.Parts() > 0 && f.record.Size()+it.room > recordBytes {
+		if ok && f.record.Parts() > 0 && len(f.record.Bytes())+it.room > recordBytes {
 			break
 		}
 		l.queued -= it.room
@@ -124,7 +101,7 @@ func (l *Lane) judge(it *item, ok bool, now time.Time) ledger.Verdict {
 	if err == nil {
 		err = l.b.frames.check(&it.m)
 	}
-	if limit := l.b.MaxRecord(); err == nil && it.room+l.origin > limit {
+	if limit := l.b.log.MaxRecord(); err == nil && it.room+l.origin > limit {
 		err = jslog.TooLarge(limit)
 	}
 	if err != nil {
@@ -141,8 +118,8 @@ func (l *Lane) judge(it *item, ok bool, now time.Time) ledger.Verdict {
 
 // send sends a record for the first time.
 func (l *Lane) send(f *batch) {
-	n := l.b.ids.next()
-	f.id = l.b.ids.of(n)
+	n, id := l.b.ids.next()
+	f.id = id
 	f.msg.Subject = l.subject
 	f.msg.Reply = l.b.lanes.replyTo(l.number, n)
 	f.msg.Data = f.record.Bytes()
@@ -159,7 +136,7 @@ func (l *Lane) send(f *batch) {
 func (l *Lane) publish(f *batch) {
 	f.last = time.Now()
 	if !guard.IDs && f.tries > 0 {
-		f.id = l.b.ids.of(l.b.ids.next())
+		_, f.id = l.b.ids.next()
 		f.msg.Header[jslog.MessageID][0] = f.id
 	}
 	if err := l.b.nc.PublishMsg(&f.msg); err == nil {
@@ -198,7 +175,7 @@ func (l *Lane) acked(reply string, a jslog.Ack) {
 		f.last = time.Now().Add(jslog.RetryPause - l.b.cfg.Retry)
 	case a.Err != nil:
 		l.turnedDown(a)
-	case l.b.Now().Sub(f.validAt) > record.DoubtAfter:
+	case l.b.clock.Now().Sub(f.validAt) > record.DoubtAfter:
 		l.startRecovery(false) // readers may skip it: what the log says counts
 	default:
 		l.stored(a)
