@@ -16,7 +16,8 @@ const auditTime = time.Second
 // errMadeAnew means that a stream is not the one that was known: what was known of its inboxes counts no more.
 var errMadeAnew = errors.New("the log was made anew")
 
-// auditor compares the inboxes of one stream with what the log has stored: it finds the records that no live message told of. It is its watcher's own.
+// auditor compares the inboxes of one stream with what the log has stored: it finds the records that no live message
+// told of. It is its watcher's own.
 type auditor struct {
 	b       *Broker
 	stream  string
@@ -24,10 +25,10 @@ type auditor struct {
 	pass    auditPass       // what goes on of comparing all
 }
 
-// auditPass is an audit of all inboxes, few at a time: many at once would hold up all that the connection carries. What had been
-// stored when they were compared last they have, so only what came since is asked for. Those that read the log then were not compared,
-// and are compared with all of it. An inbox that is opened later asks the leader how far it has to read, which is beyond
-// what had been stored then.
+// auditPass is an audit of all inboxes, few at a time: many at once would hold up all that the connection carries. What
+// had been stored when they were compared last they have, so only what came since is asked for. Those that read the log
+// then were not compared, and are compared with all of it. An inbox that is opened later asks the leader how far it has
+// to read, which is beyond what had been stored then.
 type auditPass struct {
 	left []*subscription
 	step int        // so many of them at a time
@@ -67,7 +68,8 @@ func (a *auditor) compare(ctx context.Context, subs []*subscription, from uint64
 	return done, nil
 }
 
-// confirm asks the leader whether the stream is the one that is known, and has its inboxes look where they stand if it was made anew.
+// confirm asks the leader whether the stream is the one that is known, and has its inboxes look where they stand if it
+// was made anew.
 func (a *auditor) confirm(ctx context.Context) (jslog.State, error) {
 	ctx, cancel := context.WithTimeout(ctx, auditTime)
 	defer cancel()
@@ -79,9 +81,9 @@ func (a *auditor) confirm(ctx context.Context) (jslog.State, error) {
 	return s, err
 }
 
-// lastOfAll asks for the last record of each subject, where it was stored at from or later, a batch at a time. A replica may answer that,
-// and lag; so the subject of the stream's last message, as the leader knows it, is asked for along: if an answer
-// knows that message, it knows all before it. sure reports whether all of them did.
+// lastOfAll asks for the last record of each subject, where it was stored at from or later, a batch at a time. A
+// replica may answer that, and lag; so the subject of the stream's last message, as the leader knows it, is asked for
+// along: if an answer knows that message, it knows all before it. sure reports whether all of them did.
 func (a *auditor) lastOfAll(ctx context.Context, subs []*subscription, from uint64) (last map[string]uint64, sure bool, err error) {
 	asking, cancel := context.WithTimeout(ctx, auditTime)
 	defer cancel()

@@ -14,8 +14,8 @@ import (
 	"github.com/agora-relay/agora/broker/jslog"
 )
 
-// dispatcher hands the messages of the live subjects that a Broker listens to to its inboxes. They come through a few channels,
-// each read by one goroutine that never blocks.
+// dispatcher hands the messages of the live subjects that a Broker listens to to its inboxes. They come through a few
+// channels, each read by one goroutine that never blocks.
 type dispatcher struct {
 	conn       *conn
 	dropped    *atomic.Uint64 // counts live records that reached no inbox
@@ -259,8 +259,9 @@ func (t *dispatcher) of(stream string) []*subscription {
 	return all
 }
 
-// compare tells the inboxes of the subject what an audit that began at at found to be its last record: 0 for none. sure says
-// that the answer is as new as the leader's was then. It reports whether some were not compared, as they read the log.
+// compare tells the inboxes of the subject what an audit that began at at found to be its last record: 0 for none. sure
+// says that the answer is as new as the leader's was then. It reports whether some were not compared, as they read the
+// log.
 func (t *subscription) compare(last uint64, at time.Time, sure bool) (reading bool) {
 	t.each(func(i *Inbox) {
 		switch i.compare(last, at, sure) {

@@ -103,8 +103,8 @@ func (l *Lane) die() {
 	l.tellLater()
 }
 
-// suspend refuses what is in hand, and what comes, until the log can be reached. What is in flight may be
-// stored all the same: its fate is settled then.
+// suspend refuses all messages of the lane, those it holds and those to come, until the log can be reached. The record
+// in flight may be stored nevertheless: recovery settles that.
 func (l *Lane) suspend(err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -125,8 +125,8 @@ func (l *Lane) failPending(err error) {
 	}
 }
 
-// resentBehindFence reports whether the fence is where the lane's records expect it: then the refusal was of the server's
-// own making, and the record is on its way again.
+// resentBehindFence reports whether the fence is where the lane's records expect it: then the refusal was of the
+// server's own making, and the record is on its way again.
 func (r *recovery) resentBehindFence(ctx context.Context) bool {
 	l := r.l
 	l.mu.Lock()
@@ -151,9 +151,9 @@ func (r *recovery) resentBehindFence(ctx context.Context) bool {
 	return true
 }
 
-// retryIfSafe sends the record again under its id, if the log must know that id should it be stored: a server that has started
-// since knows those ids alone that still stand in its log. Where the mailbox may have overflowed meanwhile, the record may
-// have been stored and be gone: its fate is unknown. floor is the last record of the lane before it.
+// retryIfSafe sends the record again under its id, if the log must know that id should it be stored: a server that has
+// started since knows those ids alone that still stand in its log. Where the mailbox may have overflowed meanwhile, the
+// record may have been stored and be gone: its fate is unknown. floor is the last record of the lane before it.
 func (l *Lane) retryIfSafe(id string, floor uint64, at time.Time) {
 	ctx, cancel := context.WithTimeout(l.b.ctx, probeTime)
 	defer cancel()
@@ -184,8 +184,8 @@ func (l *Lane) retryIfSafe(id string, floor uint64, at time.Time) {
 	}
 }
 
-// fenceAndRead makes the ledger complete: nothing of an earlier holder, and nothing of
-// what the lane itself has on its way, can be stored after the fence, so what is read then is final.
+// fenceAndRead makes the ledger complete: after the fence, no record of an earlier holder and none that this lane has
+// in flight can be stored. So what is read then is final.
 func (r *recovery) fenceAndRead(ctx context.Context) error {
 	l := r.l
 	seq, err := l.b.log.MoveFence(ctx, l.at.Stream, l.fence.subject, l.cfg.Epoch)
@@ -266,8 +266,8 @@ func (r *recovery) recovered(s *scan.LaneScan) {
 	}
 }
 
-// resolveInflight settles a record of unknown fate: hit is where it stands, 0 when it is not stored and, behind the fence, never will be. doubt
-// says that it may have been stored and lost to retention since.
+// resolveInflight settles a record of unknown fate: hit is where it stands, 0 when it is not stored and, behind the
+// fence, never will be. doubt says that it may have been stored and lost to retention since.
 func (l *Lane) resolveInflight(f *batch, hit uint64, doubt bool) {
 	if hit != 0 {
 		l.b.nudge(l.at, hit)

@@ -15,12 +15,12 @@ import (
 	"github.com/agora-relay/agora/internal/pause"
 )
 
-// watcher looks after one stream of the log for the inboxes here. Every [Config].Probe it asks the stream's leader how things
-// stand: that tells the time, and shows a new leader, or a stream made anew, also where no word of it came.
-// It finds what no live record tells, a record whose handing on was lost with none after it: it compares the inboxes
-// with the log at once, and for a while, when there is a new leader or a new connection (the old leader
-// may have died between storing and handing on; what is stored while the connection was away is handed on without it),
-// a while after a subject was subscribed (other servers may hear of that late), and now and then always.
+// watcher looks after one stream of the log for the inboxes here. Every [Config].Probe it asks the stream's leader how
+// things stand: that tells the time, and shows a new leader, or a stream made anew, also where no word of it came. It
+// finds what no live record tells, a record whose handing on was lost with none after it: it compares the inboxes with
+// the log at once, and for a while, when there is a new leader or a new connection (the old leader may have died
+// between storing and handing on; what is stored while the connection was away is handed on without it), a while after
+// a subject was subscribed (other servers may hear of that late), and now and then always.
 type watcher struct {
 	b      *Broker
 	kind   string
@@ -216,7 +216,8 @@ func (w *watcher) compare(now time.Time, heard bool) error {
 	return err
 }
 
-// compareOld audits those whose subjects are not young: all at once where something may have happened, else some of them at each look.
+// compareOld audits those whose subjects are not young: all at once where something may have happened, else some of
+// them at each look.
 func (w *watcher) compareOld(now time.Time) error {
 	if w.owed&checkInboxes != 0 || now.Before(w.doubtUntil) {
 		if err := w.audit.all(w.b.ctx); err != nil {
