@@ -246,7 +246,7 @@ func (l *Lane) tell() {
 
 // wakeWaiters ends all calls of unlockAndWait, if the lane is idle or never will be.
 func (l *Lane) wakeWaiters() {
-	if c := &l.completions; len(c.waiters) > 0 && (l.state != active || l.failures.gaveUp || l.idle()) {
+	if c := &l.completions; len(c.waiters) > 0 && (l.state.refuses() || l.failures.gaveUp || l.idle()) {
 		for _, w := range c.waiters {
 			close(w)
 		}

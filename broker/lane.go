@@ -93,9 +93,8 @@ type laneFence struct {
 
 // laneHistory is how far the lane's ledger reckons with the log.
 type laneHistory struct {
-	known     bool   // the ledger is complete: nothing of an earlier holder can be stored any more
-	inherited bool   // the log was read once
-	last      uint64 // sequence of the last record of the lane that the ledger reckons with
+	known bool   // the log was read once: the ledger is complete, and nothing of an earlier holder can be stored any more
+	last  uint64 // sequence of the last record of the lane that the ledger reckons with
 }
 
 // laneFailures are what the lane has refused for the moment, and makes good.
@@ -105,18 +104,6 @@ type laneFailures struct {
 	abortAt time.Time     // when to try next to store what is owed to streams over a hole
 }
 
-type laneState uint8
-
-const (
-	active    laneState = iota
-	suspended           // the log can't be reached: what comes is refused at once
-	dead                // a younger epoch holds the lane
-	ended               // Close was called
-)
-
-// over reports whether the lane takes nothing more.
-func (s laneState) over() bool { return s == dead || s == ended }
-
 var errLaneOver = errors.New("the lane is over")
 
 // Lane returns a new lane. Nothing is sent before the first Put.
@@ -124,9 +111,9 @@ func (b *Broker) Lane(cfg LaneConfig) *Lane {
 	l := &Lane{b: b, cfg: cfg, at: jslog.Locate(cfg.To, b.cfg.Shards)}
 	l.stream, l.subject, l.fence.subject = b.watchers[l.at.Stream], l.at.Log(), l.at.Fence(cfg.Session)
 	l.origin = record.OriginSize(record.Origin{Session: cfg.Session, From: cfg.From})
-	l.ledger, l.history = ledger.New(!cfg.Used), laneHistory{known: !cfg.Used, inherited: !cfg.Used}
+	l.ledger, l.history = ledger.New(!cfg.Used), laneHistory{known: !cfg.Used}
 	if p := cfg.Parked; p != nil { // it goes on where it was put aside
-		l.ledger, l.fence.seq, l.history = p.ledger.Unpark(), p.fenceSeq, laneHistory{known: !p.read, inherited: !p.read, last: p.lastSeq}
+		l.ledger, l.fence.seq, l.history = p.ledger.Unpark(), p.fenceSeq, laneHistory{known: !p.read, last: p.lastSeq}
 		if p.read {
 			l.history.last = 0 // all of it is read
 		}
@@ -147,7 +134,7 @@ func (l *Lane) Put(m agora.Message, done func(Result)) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.gather(&it)
-	if l.state == active {
+	if !l.state.refuses() {
 		l.advance()
 	} else {
 		l.refuseQueue(nil)
@@ -197,7 +184,7 @@ func (l *Lane) Holds(n uint64) bool {
 func (l *Lane) MayBeOpen(stream string) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.state != active || !l.history.known || l.ledger.AwaitsEnd(stream) || l.inflight != nil && slices.Contains(l.inflight.aborts, stream) {
+	if l.state.refuses() || !l.history.known || l.ledger.AwaitsEnd(stream) || l.inflight != nil && slices.Contains(l.inflight.aborts, stream) {
 		return true
 	}
 	has := func(it *item) bool { return it.m.Stream == stream }
@@ -214,11 +201,11 @@ func (l *Lane) Next(ctx context.Context) (uint64, error) {
 		case l.state.over():
 			l.mu.Unlock()
 			return 0, errLaneOver
-		case l.state == active && l.history.known:
+		case l.state != laneSuspended && l.history.known:
 			n := l.ledger.Next()
 			l.mu.Unlock()
 			return n, nil
-		case l.state == active:
+		default:
 			l.startRecovery(false)
 		}
 		if err := l.unlockAndWait(ctx); err != nil {
@@ -232,23 +219,12 @@ func (l *Lane) Next(ctx context.Context) (uint64, error) {
 // would begin something new should refuse it now. Stuck never blocks.
 func (l *Lane) Stuck() bool { return l.stuck.Load() || l.b.Lost() }
 
-// waiting returns how long the lane has waited for the log.
-func (l *Lane) waiting(now time.Time) time.Duration {
-	switch {
-	case l.inflight != nil && !l.inflight.first.IsZero():
-		return now.Sub(l.inflight.first)
-	case l.recovery != nil:
-		return now.Sub(l.recovery.since)
-	}
-	return 0
-}
-
 // Flush returns nil once nothing is gathered or in flight and nothing was given up: a clean hand-over.
 // It returns an error when the lane died or gave up with parts in hand, or ctx is over.
 func (l *Lane) Flush(ctx context.Context) error {
 	for {
 		l.mu.Lock()
-		if l.state == dead || l.failures.gaveUp {
+		if l.state == laneDead || l.failures.gaveUp {
 			l.mu.Unlock()
 			return errLaneOver
 		}
@@ -266,20 +242,21 @@ func (l *Lane) Flush(ctx context.Context) error {
 func (l *Lane) Close() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.state != ended {
-		l.finish(ended)
-	}
+	l.finish(laneCloses)
 	l.tellLater()
 }
 
 // idle reports whether nothing is in hand.
 func (l *Lane) idle() bool {
-	return l.queue.first == nil && l.inflight == nil && l.recovery == nil && !l.failures.lost.Any() &&
+	return l.queue.first == nil && l.inflight == nil && !l.state.asks() && !l.failures.lost.Any() &&
 		!l.ledger.OwesAborts() && l.completions.first == nil && !l.completions.telling
 }
 
-// finish answers all that is in hand and stops the lane's goroutine.
-func (l *Lane) finish(s laneState) {
+// finish ends the lane: it answers all that the lane holds, and stops its goroutine.
+func (l *Lane) finish(e laneEvent) {
+	if l.state == laneEnded {
+		return
+	}
 	if l.inflight != nil || l.queue.first != nil || l.failures.lost.Any() || l.ledger.OwesAborts() {
 		l.failures.gaveUp = true
 	}
@@ -287,13 +264,13 @@ func (l *Lane) finish(s laneState) {
 		l.recovery.cancel()
 	}
 	l.refuseAll(errLaneOver)
-	l.state = s
+	l.hears(e)
 	if l.inflight != nil {
 		l.landed().release()
 	}
 	l.failures.lost.Clear()
 	l.wakeWaiters()
-	if s == ended {
+	if l.state == laneEnded {
 		l.b.forgetLane(l)
 	}
 }
@@ -350,13 +327,13 @@ func (l *Lane) Park(costly bool) (Parked, bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	kept, all, ok := l.ledger.Park(time.Now(), l.b.cfg.Duplicates)
-	if !ok || l.state != active || !l.idle() || l.failures.gaveUp {
+	if !ok || l.state != laneActive || !l.idle() || l.failures.gaveUp {
 		return Parked{}, false
 	}
 	p := Parked{ledger: kept, lastSeq: l.history.last, fenceSeq: l.fence.seq, read: !l.history.known || !all}
 	if p.read && !costly {
 		return Parked{}, false
 	}
-	l.finish(ended)
+	l.finish(laneCloses)
 	return p, true
 }

@@ -190,16 +190,22 @@ func (l *Lane) doDue(now time.Time, hurry bool) (wait time.Duration, more bool) 
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	wait = retrierEvery
-	waiting := l.waiting(now)
+	var waiting time.Duration // for the log
+	switch {
+	case l.inflight != nil && !l.inflight.first.IsZero():
+		waiting = now.Sub(l.inflight.first)
+	case l.state.asks():
+		waiting = now.Sub(l.recovery.since)
+	}
 	if waiting > l.b.cfg.Election {
 		l.stuck.Store(true)
 		l.stream.stores.refused()
 	}
 	switch {
 	case l.state.over():
-	case l.recovery != nil && waiting > l.b.cfg.GiveUp+recoveryPatience:
+	case l.state == laneRecovers && waiting > l.b.cfg.GiveUp+recoveryPatience:
 		l.failPending(cmp.Or(l.recovery.why, jslog.ErrSilent))
-	case l.inflight != nil && l.recovery == nil:
+	case l.inflight != nil && l.state == laneActive:
 		l.retry(now, hurry)
 	case l.pace.running():
 		if wait = min(wait, l.pace.due.Sub(now)); wait <= 0 {
@@ -210,7 +216,7 @@ func (l *Lane) doDue(now time.Time, hurry bool) (wait time.Duration, more bool) 
 		l.advance()
 	}
 	l.tellLater()
-	if l.inflight == nil && !l.pace.running() && l.recovery == nil && !l.ledger.OwesAborts() || l.state.over() {
+	if l.state == laneActive && l.inflight == nil && !l.pace.running() && !l.ledger.OwesAborts() || l.state.over() {
 		l.watched = false
 		l.b.retrier.remove(l)
 		return 0, false

@@ -34,7 +34,7 @@ type recovery struct {
 // is known. With only set, the fence is compared first: where it has not moved, the
 // flight is sent again as it is. The lock is held.
 func (l *Lane) startRecovery(only bool) {
-	if l.recovery != nil {
+	if !l.hears(laneDoubts) {
 		return
 	}
 	ctx, cancel := context.WithCancel(l.b.ctx)
@@ -94,7 +94,7 @@ func (l *Lane) die() {
 		return
 	}
 	l.b.count.deposed.Add(1)
-	l.finish(dead)
+	l.finish(laneIsDeposed)
 	if deposed := l.cfg.Deposed; deposed != nil { // told behind the senders
 		f := newBatch()
 		f.items = append(f.items, item{done: func(Result) { deposed() }})
@@ -114,12 +114,11 @@ func (l *Lane) suspend(err error) {
 
 // failPending is suspend. The lock is held.
 func (l *Lane) failPending(err error) {
-	if l.state != active {
+	if !l.hears(laneGivesUp) {
 		return
 	}
 	l.b.cfg.Log.Warn("lane can't reach the log", "agent", l.cfg.From, "err", err)
 	l.refuseAll(err)
-	l.state = suspended
 	if l.failures.lost.Beyond() {
 		l.die()
 	}
@@ -142,9 +141,10 @@ func (r *recovery) resentBehindFence(ctx context.Context) bool {
 	f, err := l.b.log.FenceAt(ctx, l.at.Stream, l.fence.subject)
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if err != nil || f.Seq != l.fence.seq || l.state != active || l.inflight == nil {
+	if err != nil || f.Seq != l.fence.seq || l.state != laneRecovers || l.inflight == nil {
 		return false
 	}
+	l.hears(laneLearns)
 	l.recovery = nil
 	l.b.count.retries.Add(1)
 	l.publish(l.inflight)
@@ -169,7 +169,7 @@ func (l *Lane) retryIfSafe(id string, floor uint64, at time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	f := l.inflight
-	if f == nil || f.id != id || l.recovery != nil || l.state != active {
+	if f == nil || f.id != id || l.state != laneActive {
 		return
 	}
 	f.asking = false
@@ -200,7 +200,7 @@ func (r *recovery) fenceAndRead(ctx context.Context) error {
 	l.fence.seq = seq
 	s := scan.NewLaneScan(l.b.scanner, l.cfg.From, l.cfg.Session, l.cfg.To)
 	s.Floor = l.history.last
-	if !l.history.inherited {
+	if !l.history.known {
 		s.Torn = r.tear
 	}
 	if f := l.inflight; f != nil {
@@ -249,8 +249,8 @@ func (r *recovery) tear() {
 func (r *recovery) recovered(s *scan.LaneScan) {
 	l := r.l
 	cut := s.Cut()
-	if !l.history.inherited {
-		l.history.inherited = true
+	if !l.history.known {
+		l.history.known = true
 		l.ledger.Inherit(ledger.Heritage{Open: l.cfg.Open, Dirty: l.cfg.Dirty, Cut: cut, Unsure: time.Now().Add(l.b.cfg.Duplicates), Aged: s.Aged})
 	}
 	if l.inflight != nil {
@@ -258,7 +258,8 @@ func (r *recovery) recovered(s *scan.LaneScan) {
 		l.resolveInflight(f, s.Hit, !s.Alive && (cut || l.b.log.Forgets(f.validAt)))
 	}
 	l.ledger.SettleLosses(&l.failures.lost)
-	l.history.known, l.recovery, l.state = true, nil, active
+	l.hears(laneLearns)
+	l.recovery = nil
 	l.stuck.Store(false)
 	l.advance()
 	if l.ledger.OwesAborts() {

@@ -18,7 +18,7 @@ const maxBeingStored = 3
 
 // advance sends the next record, unless there is nothing to send, a record is in flight, or the lane has to wait.
 func (l *Lane) advance() {
-	for l.state == active && l.inflight == nil && l.recovery == nil && l.turn != awaitsTurn {
+	for l.state == laneActive && l.inflight == nil && l.turn != awaitsTurn {
 		owes := l.ledger.OwesAborts() && !time.Now().Before(l.failures.abortAt) // for streams over a hole, and may be tried now
 		if l.queue.first == nil && !owes {
 			l.wakeWaiters()
@@ -165,7 +165,7 @@ func (l *Lane) acked(reply string, a jslog.Ack) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	f := l.inflight
-	if f == nil || f.msg.Reply != reply || l.recovery != nil || l.state != active {
+	if f == nil || f.msg.Reply != reply || l.state != laneActive {
 		return
 	}
 	switch {
