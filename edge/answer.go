@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/agora-relay/agora"
+	"github.com/agora-relay/agora/edge/relay"
 )
 
 // Dialects that have no names for streams name each by the request that it answers. What follows is for their doors.
@@ -15,40 +16,20 @@ import (
 // of the agent's own, which its request has opened under its own name; STREAM_NOT_FOUND where none is open.
 func (s *Session) answer(ctx context.Context, c *Command) error {
 	m := &c.Message
-	peer, name := s.peer(m.To.Agent), m.Meta.Parent
-	kind, open := s.out.sender().Sends(peer, name)
-	switch {
-	case open && (kind == m.Kind || m.Part == agora.Chunk):
-		m.Kind, m.Stream = kind, name
-		if m.Part == agora.Whole {
-			m.Part = agora.End
-			s.out.sender().Concludes(peer, name, m.ID)
-			c.failed = func() { s.out.sender().Concludes(peer, name, "") }
-		}
-	case m.Kind == agora.Reply && m.Part == agora.Whole:
-		if s.out.sender().Concluded(peer, name, m.ID) {
-			s.out.toldStored(peer, c)
-			return nil
-		}
-	case m.Kind == agora.Request:
-		return notOpen(m)
-	default:
-		ended, silent := s.out.sender().Over(peer, name)
-		again, may := false, false
-		if silent {
-			again, may = s.out.sender().Reopens(peer, name, m.ID, c.Told == nil)
-		}
-		if silent && c.Told == nil && !again { // it was answered for
-			return nil
-		}
-		if ended || silent && !may {
-			return notOpen(m)
-		}
+	m.To = s.peer(m.To.Agent)
+	switch s.out.sender().Continue(m, c.Told != nil) {
+	case relay.Known:
+		s.out.toldStored(m.To, c)
+		return nil
+	case relay.Dropped:
+		return nil
+	case relay.NotOpen:
+		return agora.Errorf(agora.StreamNotFound, "stream %q to %q is not open", m.Meta.Parent, m.To.Agent)
+	case relay.Opens:
 		if err := s.openAnswer(ctx, *m); err != nil {
-			s.out.sender().Unopened(peer, name, m.ID)
+			s.out.sender().Unopened(m)
 			return err
 		}
-		m.Stream = name
 	}
 	m.Indexed, m.Index = m.Stream != "", agora.NextIndex // what the start was decides whether that proves anything
 	return s.say(ctx, c, m)
@@ -58,10 +39,6 @@ func (s *Session) answer(ctx context.Context, c *Command) error {
 // stream so.
 func (s *Session) NameStream(peer agora.AgentID, stream, request string) {
 	s.incoming.name(streamKey{s.peer(peer), stream}, request)
-}
-
-func notOpen(m *agora.Message) error {
-	return agora.Errorf(agora.StreamNotFound, "stream %q to %q is not open", m.Meta.Parent, m.To.Agent)
 }
 
 // openAnswer opens the stream of an answer. Its name is its key as well: where two parts of one answer come at one

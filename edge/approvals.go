@@ -125,7 +125,6 @@ func (o *outgoing) decide(ctx context.Context, m *agora.Message, c *Command) (is
 		return true, agora.AsError(err)
 	}
 	o.sender().Decided(box, m)
-	o.sender().Used(peer, m.N)
 	if m.N > 0 {
 		o.receipts.add(Notice{Kind: NoticeReceipt, Tier: agora.Stored, To: peer, N: m.N}, o.conn)
 		return true, nil

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/agora-relay/agora"
 	"github.com/agora-relay/agora/edge/admission"
 	"github.com/agora-relay/agora/internal/guard"
 	"github.com/agora-relay/agora/internal/lock"
@@ -117,6 +118,14 @@ func (s leaver) reassert(ctx context.Context) (held bool, err error) {
 		return false, nil
 	}
 	return s.node.owner.Reassert(ctx, s.held())
+}
+
+// reassert is that of the session that is here under a claim.
+func (t *sessionTable) reassert(ctx context.Context, c presence.Claim) (held bool, err error) {
+	if s := t.under(agora.ToAgent(c.Tenant, c.Agent), c.Epoch); s != nil {
+		return leaver{s}.reassert(ctx)
+	}
+	return false, nil
 }
 
 // remove lets go of a detached session. The caller holds the departure's mu.

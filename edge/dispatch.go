@@ -37,21 +37,16 @@ func (o *outgoing) mayTell(ctx context.Context, m *agora.Message, member bool) e
 	return o.mayAddress(ctx, m)
 }
 
-// dispatchMessage admits a message of the relay's verbs, and puts it into its lane; err is why it can't be told where
-// it goes.
-func (o *outgoing) dispatchMessage(ctx context.Context, c *Command, m *agora.Message, err error) error {
+// dispatchMessage admits a message of the relay's verbs, and puts it into its lane, or mails it.
+func (o *outgoing) dispatchMessage(ctx context.Context, c *Command, m *agora.Message) error {
 	if m.Part == agora.Whole {
 		m.Stream = "" // has said what it answers
 	}
-	if err == nil {
-		err = o.admit(ctx, m, false)
-	}
-	if err != nil {
-		err = o.sender().Undecided(m.To, m.N, err)
-		if m.Part == agora.Start {
-			o.sender().Unstarted(m.To, m.Stream, m.N, err)
-		}
+	if err := o.admit(ctx, m, false); err != nil {
 		return err
+	}
+	if c.anywhere && m.Kind == agora.Reply && m.Part == agora.Whole && !m.To.IsBox() {
+		return o.mail(ctx, c, *m)
 	}
 	if m.Kind == agora.Control { // a request is given up: its deadline counts no more
 		o.sender().Replied(m.To, m.AbortBody().Request)
@@ -62,40 +57,19 @@ func (o *outgoing) dispatchMessage(ctx context.Context, c *Command, m *agora.Mes
 	return o.put(ctx, *m, c)
 }
 
-// dispatchEvent admits an event, or a part of one, and puts it into its lane, where nothing is in its way already. A
-// whole one that is larger than a delta may be goes in parts.
-func (o *outgoing) dispatchEvent(ctx context.Context, c *Command, m *agora.Message, member bool, err error) error {
-	if err == nil {
-		err = o.admit(ctx, m, member)
-	}
-	if err != nil {
-		return o.refusesEvent(ctx, m, err)
-	}
-	switch {
-	case len(c.pieces) > 1:
-		m.Stream = o.eventID(c.Space, m.ID, c.N)
-		return o.putCut(ctx, *m, c)
-	case c.Verb == OpenEvent:
-		o.aliases.add(c.ID, m.Stream)
-	}
-	err = o.put(ctx, *m, c)
-	if err == nil && c.Verb == OpenEvent {
-		o.tell(c, Notice{Kind: NoticePublished, RequestID: c.ID, To: m.To, Stream: m.Stream})
-	}
-	return err
-}
-
-// refusesEvent returns the answer to an event, or a part of one, that is not admitted. A part of one that was refused
-// before needs no other answer.
-func (o *outgoing) refusesEvent(ctx context.Context, m *agora.Message, err error) error {
-	if m.Part <= agora.Start || ctx.Err() != nil {
+// dispatchEvent admits an event, or a part of one, and puts it into its lane. A whole one that is larger than a delta
+// may be goes in parts.
+func (o *outgoing) dispatchEvent(ctx context.Context, c *Command, m *agora.Message, member bool) error {
+	if err := o.admit(ctx, m, member); err != nil {
 		return err
 	}
-	if o.sender().AnsweredFor(m.To, m.Stream, m.Part, m.N) {
-		return nil
+	if len(c.pieces) > 1 {
+		m.Stream = o.eventID(c.Space, m.ID, c.N)
+		return o.putCut(ctx, *m, c)
 	}
-	if m.Part == agora.Chunk {
-		o.sender().Unstarted(m.To, m.Stream, m.N, err)
+	err := o.put(ctx, *m, c)
+	if err == nil && c.Verb == OpenEvent {
+		o.tell(c, Notice{Kind: NoticePublished, RequestID: c.ID, To: m.To, Stream: m.Stream})
 	}
 	return err
 }
@@ -161,34 +135,14 @@ func (o *outgoing) eventID(space, key string, n uint64) string {
 	return "evt_" + base32.StdEncoding.WithPadding(base32.NoPadding).EncodeToString(sum[:16])
 }
 
-// mails reports whether an answer that came by another edge is whole, and goes to a mailbox.
-func (o *outgoing) mails(ctx context.Context, m *agora.Message) bool {
-	peer, name := o.peer(m.To.Agent), m.Meta.Parent
-	if m.Kind != agora.Reply || m.Part != agora.Whole || o.sender().Concluded(peer, name, m.ID) {
-		return false
-	}
-	if kind, open := o.sender().Sends(peer, name); open && kind == m.Kind {
-		return false
-	}
-	sent := *m
-	sent.To = peer
-	to, err := o.sender().Route(ctx, &sent)
-	return err == nil && !to.IsBox()
-}
-
-// mail stores such an answer like that of an agent without a session: should the session end before that is told, it is
-// the same when it is said again.
-func (o *outgoing) mail(ctx context.Context, c *Command, m agora.Message) (Outcome, error) {
-	m.To = o.peer(m.To.Agent)
-	err := o.usable()
+// mail stores a whole answer like that of an agent without a session: should the session end before that is told, it is
+// the same when it is said again, wherever that is.
+func (o *outgoing) mail(ctx context.Context, c *Command, m agora.Message) error {
+	as := o.actor.actingAs(o.claim.Agent)
+	as.key(c, &m)
+	out, err := as.mail(ctx, m)
 	if err == nil {
-		err = o.mayAddress(ctx, &m)
+		c.Told(Notice{Kind: NoticeReceipt, Tier: agora.Stored, Seq: out.Seq, To: m.To})
 	}
-	if err == nil {
-		err = o.spend(ctx, &m)
-	}
-	if err != nil {
-		return Outcome{}, err
-	}
-	return o.actor.actingAs(o.claim.Agent).store(ctx, c, m)
+	return err
 }

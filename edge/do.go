@@ -43,71 +43,42 @@ func (s *Session) Do(ctx context.Context, c *Command) error {
 	return errUnknownVerb
 }
 
-// say stores a message in the order of its sender's frames, unless it is numbered and one before it was
-// refused for the moment and has not come again: stored now, it would overtake
-// it for good. A part of a stream that is refused here leaves a hole, so the
-// stream is ended for its receiver, unless its start comes again as well, or
-// nothing but a number that was too much is in its way.
+// say stores a message in the order of its sender's frames. What stands in its way is the answer to the frame.
 func (s *Session) say(ctx context.Context, c *Command, m *agora.Message) error {
 	m.From, m.To.Tenant = s.claim.Agent, s.claim.Tenant
-	to, n, stream, part, sender := m.To, m.N, m.Stream, m.Part, s.out.sender()
-	err := sender.Follows(to, n, stream, part)
-	missed := err != nil && sender.Misses(to, stream)
+	err := s.out.sender().InTurn(m)
 	if err == nil {
-		if err = s.store(ctx, c, m); err != nil {
-			sender.Refused(to, n, err)
-		}
-	}
-	if err == nil {
-		return nil
-	}
-	if part == agora.Start {
-		sender.StartRefused(to, stream, n, err)
-	}
-	if hole := !missed && s.life.leavesHole(ctx, n, err); hole && (part == agora.Chunk || part == agora.End) {
-		sender.Broken(to, stream, n, err)
-	}
-	return err
-}
-
-// store does with a message what the holder of the claim may alone. Should presence have lost the claim, it is told of
-// that again first.
-func (s *Session) store(ctx context.Context, c *Command, m *agora.Message) error {
-	err := s.dispatch(ctx, c, m)
-	if !errors.Is(err, presence.ErrDeposed) || !guard.Looks {
-		return err
-	}
-	held, failed := leaver{s}.reassert(ctx)
-	switch {
-	case failed != nil: // it is not known to be another's
-		return agora.AsError(failed)
-	case held:
-		return s.dispatch(ctx, c, m)
-	}
-	return err
-}
-
-// dispatch admits a message, and puts it into its lane.
-func (s *Session) dispatch(ctx context.Context, c *Command, said *agora.Message) error {
-	m, err := *said, s.usable() // m, as it may have to be done again
-	if m.To.IsSpace() {
-		member, _ := s.cursor.subscription(m.To.Space)
-		return s.out.dispatchEvent(ctx, c, &m, member != nil, err)
-	}
-	if err == nil && (strings.Contains(m.Stream, reserved) || strings.Contains(m.ID, reserved)) {
-		err = errReserved
+		err = s.dispatch(ctx, c, m)
 	}
 	if err != nil {
+		return s.out.sender().Refuse(m, err, s.life.leavesHole(ctx, m.N, err), c.Told != nil)
+	}
+	return nil
+}
+
+// dispatch finds where a message goes, admits it, and puts it into its lane.
+func (s *Session) dispatch(ctx context.Context, c *Command, m *agora.Message) (err error) {
+	if err = s.usable(); err != nil {
 		return err
 	}
-	m.To, err = s.out.sender().Route(ctx, &m)
-	if decides, err := s.out.decide(ctx, &m, c); decides {
+	if m.To.IsSpace() {
+		member, _ := s.cursor.subscription(m.To.Space)
+		return s.out.dispatchEvent(ctx, c, m, member != nil)
+	}
+	if strings.Contains(m.Stream, reserved) || strings.Contains(m.ID, reserved) {
+		return errReserved
+	}
+	m.To, err = s.out.sender().Route(ctx, m)
+	if decides, err := s.out.decide(ctx, m, c); decides {
 		return err
 	}
-	if m.Kind == agora.Request && m.Part == agora.Cancel {
-		return s.cancel(ctx, c, m)
+	switch {
+	case err != nil:
+		return err
+	case m.Kind == agora.Request && m.Part == agora.Cancel:
+		return s.cancel(ctx, c, *m)
 	}
-	return s.out.dispatchMessage(ctx, c, &m, err)
+	return s.out.dispatchMessage(ctx, c, m)
 }
 
 // cancel ends a stream for both ends: an own one by a part of it, a peer's by
@@ -125,8 +96,7 @@ func (s *Session) cancel(ctx context.Context, c *Command, m agora.Message) error
 	k := streamKey{peer, m.Stream}
 	of, incoming := s.incoming.isOpen(k)
 	_, _, upTo := s.cursor.mailbox()
-	kind, own := s.out.sender().Sends(peer, m.Stream)
-	own = own && (m.To == peer || m.To == s.out.sender().Box(peer, m.Stream)) // else a request of that name is meant
+	kind, own := s.out.sender().Sends(m.To, m.Stream)
 	// After a resume the beginning of a stream may lie before what this edge has seen.
 	if !own && !incoming && !s.claim.Resumed {
 		return agora.Errorf(agora.StreamNotFound, "no stream %q to or from %q is open", m.Stream, peer.Agent)
@@ -138,7 +108,7 @@ func (s *Session) cancel(ctx context.Context, c *Command, m agora.Message) error
 	}
 	if incoming || !own {
 		st := presence.Stream{Peer: peer.Agent, Stream: m.Stream, Seq: upTo}
-		if err := s.node.cfg.Presence.Lanes.Cancel(ctx, s.claim, st); err != nil {
+		if err := s.noteCancel(ctx, st); err != nil {
 			return agora.AsError(err)
 		}
 		s.incoming.cancel(k, upTo)
@@ -158,6 +128,23 @@ func (s *Session) cancel(ctx context.Context, c *Command, m agora.Message) error
 		s.out.sender().Cut(m.To.Space, m.Stream)
 	case incoming:
 		reopen()
+	}
+	return err
+}
+
+// noteCancel has presence know of a stream that the agent has cancelled. Should presence have lost the claim, it is told
+// of that again first.
+func (s *Session) noteCancel(ctx context.Context, st presence.Stream) error {
+	err := s.node.cfg.Presence.Lanes.Cancel(ctx, s.claim, st)
+	if !errors.Is(err, presence.ErrDeposed) || !guard.Looks {
+		return err
+	}
+	held, failed := leaver{s}.reassert(ctx)
+	switch {
+	case failed != nil: // it is not known to be another's
+		return failed
+	case held:
+		return s.node.cfg.Presence.Lanes.Cancel(ctx, s.claim, st)
 	}
 	return err
 }

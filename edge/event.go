@@ -16,11 +16,10 @@ func (s *Session) publish(ctx context.Context, c *Command) error {
 	if err != nil {
 		return err
 	}
-	err = s.say(ctx, c, &m)
-	if err != nil && c.Verb == OpenEvent && c.ID != "" { // by which its parts name it
-		s.out.sender().Unstarted(m.To, c.ID, c.N, err)
+	if c.Verb == OpenEvent {
+		s.out.aliases.add(c.ID, m.Stream) // by which its parts name it
 	}
-	return err
+	return s.say(ctx, c, &m)
 }
 
 // cancelEvent stops an event: for all when the agent published it, for this

@@ -73,20 +73,10 @@ func (o *outgoing) held() int {
 
 // put sends m in its lane and has its receipt told.
 func (o *outgoing) put(ctx context.Context, m agora.Message, c *Command) error {
-	want := c.Receipts | o.wants
+	how := relay.Options{Receipts: c.Receipts | o.wants, Frame: c.ID, Request: c.Request, Answered: c.Told != nil}
 	if c.ID != "" && !m.To.IsSpace() {
-		want |= agora.Stored
+		how.Receipts |= agora.Stored
 	}
-	if m.Part != agora.Whole && m.Part != agora.Start {
-		asked, known := o.sender().Receipts(m.To, m.Stream)
-		if want |= asked; !known && m.Indexed {
-			want |= agora.Stored // it has ended, and comes again from a sender that lacks a receipt; or presence has lost what was asked
-		}
-	}
-	m.Meta.Receipts = want &^ agora.Stored
-	o.blocked.begin()
-	defer o.blocked.end()
-	how := relay.Options{Receipts: want, Frame: c.ID, Request: c.Request, Answered: c.Told != nil}
 	var span *trace.Span
 	if m.Part <= agora.Start && m.Kind <= agora.Event {
 		span = o.node.cfg.Tracer.Send(&m)
@@ -94,6 +84,8 @@ func (o *outgoing) put(ctx context.Context, m agora.Message, c *Command) error {
 	if c.Told != nil || c.failed != nil || span != nil {
 		how.Asker = &asker{o, c.Told, c.failed, span}
 	}
+	o.blocked.begin()
+	defer o.blocked.end()
 	err := o.sender().Send(ctx, m, how)
 	if err != nil {
 		span.End(agora.AsError(err)) // it is nobody's

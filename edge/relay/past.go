@@ -44,7 +44,8 @@ func (p *pastStreams) unopen(k streamKey, id string) {
 	p.unopened.put(k, id)
 }
 
-// reopens is [Sender.Reopens].
+// reopens reports whether a message of a stream that was refused is the one with which it was to open, said again, and whether it may open now: not where
+// another one was dropped in silence, as it would be missing.
 func (p *pastStreams) reopens(k streamKey, id string, silent bool) (again, may bool) {
 	if p.unopened == nil {
 		return false, false

@@ -27,6 +27,8 @@ type Config struct {
 	Usage      *admission.Usage // counts the streams that senders have open; one with the default limits if nil
 	InFlight   int              // bytes under way of one sender
 	Valid      func() (at time.Time, ok bool)
+	// Reassert writes a session to presence again, which does not know its claim, and reports whether that holds. It may block; nil where nobody can.
+	Reassert func(ctx context.Context, c presence.Claim) (held bool, err error)
 	// Confirmed asks the edge that holds an agent how far the agent has got with its mailbox. It may block.
 	Confirmed func(ctx context.Context, to agora.Address, holder presence.Holder) (Confirmed, error)
 	// Taken asks the edges whose callers wait for the answer in a box how much of it they have taken, and whether any

@@ -2,15 +2,17 @@ package relay
 
 import (
 	"context"
+	"errors"
 
 	"github.com/agora-relay/agora"
 	"github.com/agora-relay/agora/broker"
+	"github.com/agora-relay/agora/internal/guard"
 	"github.com/agora-relay/agora/presence"
 )
 
 // Send takes a message to an agent or a space. It blocks while the window is
 // full and, when a lane or a stream begins, for a round trip to presence. An
-// error is the answer to the frame and nobody is told more; else the asker is
+// error is to be settled by [Sender.Refuse], and nobody is told more; else the asker is
 // told once, unless the message belongs to a stream that was refused or cancelled before: that is dropped
 // without a word. Of a chunk that has neither an asker of its own nor an id, and of which no receipt tells by its index, nothing is kept.
 func (s *Sender) Send(ctx context.Context, m agora.Message, o Options) (err error) {
@@ -18,7 +20,7 @@ func (s *Sender) Send(ctx context.Context, m agora.Message, o Options) (err erro
 	if m.Part == agora.Start {
 		defer func() { s.began(k, err) }()
 	}
-	l, st, told := s.goesOn(&k, &m)
+	l, st, told := s.goesOn(&k, &m, &o)
 	if l == nil {
 		if m.Part != agora.Cancel && s.dropped(k, m.Part, m.N) {
 			s.pass(m.To, m.N)
@@ -33,16 +35,12 @@ func (s *Sender) Send(ctx context.Context, m agora.Message, o Options) (err erro
 			defer s.unreserve()
 		}
 		if err != nil {
-			err = s.Undecided(m.To, m.N, err)
-			if !o.Piece {
-				s.refuse(k, m.Part, m.N, err)
-			}
 			s.unasked(k.to, o.Request, &m)
 			return err
 		}
 	}
 	defer s.release(l)
-	if err := s.inTurn(ctx, &m); err != nil {
+	if err := s.settled(ctx, &m); err != nil {
 		return err
 	}
 	size := len(m.Body) + overhead
@@ -89,20 +87,24 @@ func (o *Options) keeps(m *agora.Message) bool {
 	return o.Asker != nil || o.Frame != "" || m.N == 0 && o.Receipts&agora.Stored != 0
 }
 
-// goesOn returns the stream that a chunk belongs to, and its lane, where there is
-// nothing to ask before the chunk may go into it: nearly all messages are
+// goesOn says which receipts a message wants: its own, and those of the stream that it belongs to. It returns the stream that a chunk belongs to, and
+// its lane, where there is nothing to ask before the chunk may go into it: nearly all messages are
 // such chunks. told settles it. Else it returns nil. The caller releases the lane.
-func (s *Sender) goesOn(k *streamKey, m *agora.Message) (l *lane, st *stream, told func(broker.Result)) {
-	if m.Part != agora.Chunk {
-		return nil, nil, nil
-	}
+func (s *Sender) goesOn(k *streamKey, m *agora.Message, o *Options) (l *lane, st *stream, told func(broker.Result)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	st = s.find(k)
-	if st == nil || st.lane == nil || st.lane.aside || st.lane.paused || st.lane.peer.full.Load() || st.lane.peer.slows(s.cfg.Claim.Agent) || s.past.over.has(*k) || s.turns(k.to, m.N) {
+	if m.Part > agora.Start {
+		if st = s.find(k); st != nil {
+			o.Receipts |= st.receipts
+		} else if m.Indexed {
+			o.Receipts |= agora.Stored // it has ended, and comes again from a sender that lacks a receipt; or presence has lost what was asked
+		}
+	}
+	m.Meta.Receipts = o.Receipts &^ agora.Stored
+	if m.Part != agora.Chunk || st == nil || st.lane == nil || st.lane.aside || st.lane.paused || st.lane.peer.full.Load() ||
+		st.lane.peer.slows(s.cfg.Claim.Agent) || s.past.over.has(*k) || s.turns(k.to, m.N) {
 		return nil, nil, nil
 	}
-	m.Meta.Receipts |= st.receipts &^ agora.Stored
 	st.lane.using++
 	return st.lane, st, st.told
 }
@@ -130,9 +132,6 @@ func (s *Sender) prepare(ctx context.Context, m *agora.Message, o Options) (l *l
 			return nil, false, forGood(m.N, err)
 		}
 		reserved = true
-	}
-	if st != nil && !begins {
-		m.Meta.Receipts |= st.receipts &^ agora.Stored
 	}
 	if begins {
 		if err := s.reach(ctx, m, l); err != nil {
@@ -215,6 +214,15 @@ func (s *Sender) note(ctx context.Context, m *agora.Message, o Options) error {
 		s.begins(streamKey{m.To, m.Stream}, open)
 	}
 	err := s.relay.cfg.Presence.Lanes.Use(ctx, *s.cfg.Claim, m.To, open)
+	if errors.Is(err, presence.ErrDeposed) && guard.Looks && s.relay.cfg.Reassert != nil { // presence may have lost the claim
+		held, failed := s.relay.cfg.Reassert(ctx, *s.cfg.Claim)
+		switch {
+		case failed != nil: // it is not known to be another's
+			err = failed
+		case held:
+			err = s.relay.cfg.Presence.Lanes.Use(ctx, *s.cfg.Claim, m.To, open)
+		}
+	}
 	if err != nil {
 		return agora.AsError(err)
 	}

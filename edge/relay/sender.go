@@ -79,33 +79,33 @@ func (s *Sender) Close() {
 	s.timers.Wait()
 }
 
-// Sends tells whether a stream to an address is open, and its kind.
+// Sends tells whether a stream to an address is open, and its kind. Named by its box it is the answer of that call, not
+// the call's request of the same name.
 func (s *Sender) Sends(to agora.Address, name string) (agora.Kind, bool) {
-	return s.sends(streamKey{s.Box(to, name), name})
-}
-
-// Over reports whether a stream to an address has come to its normal end of late, and whether what comes of it is dropped in silence, as the stream
-// was refused or cancelled.
-func (s *Sender) Over(to agora.Address, name string) (ended, silent bool) {
-	return s.isOver(streamKey{to, name}, streamKey{s.Box(to, name), name})
+	at := s.boxOf(to.Peer(), name)
+	switch {
+	case !to.IsBox():
+		to = at
+	case at.IsBox() && at != to:
+		return 0, false
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if st := s.open[streamKey{to, name}]; st != nil {
+		return st.kind, true
+	}
+	return 0, false
 }
 
 // Cancelled closes a stream that its receiver has cancelled: what the agent
 // still sends of it is dropped in silence. It returns false when the stream
 // had come to its end already: then the cancel is nobody's news.
 func (s *Sender) Cancelled(to agora.Address, name string) bool {
-	return s.cancelled(s.Box(to, name), name)
-}
-
-// StartRefused notes that the start of a stream was refused before it came into its lane, as err says. One with a number that was refused for the moment
-// comes again, and the parts behind it with it: where an earlier holder of the session had told presence of the stream, it need not have begun, and
-// Broken does not end it meanwhile.
-func (s *Sender) StartRefused(to agora.Address, name string, n uint64, err error) {
-	s.startRefused(streamKey{s.Box(to, name), name}, n, err)
+	return s.cancelled(s.boxOf(to, name), name)
 }
 
 // Broken ends a stream for its receiver of which a part was refused before it
 // came into its lane, as err says: what follows would go on over a hole.
 func (s *Sender) Broken(to agora.Address, name string, n uint64, err error) {
-	s.broken(s.Box(to, name), name, n, err)
+	s.broken(streamKey{s.boxOf(to, name), name}, n, err)
 }

@@ -46,9 +46,13 @@ func (s *Sender) settle(p *pendingSend, res broker.Result) {
 	if failed && !p.part.Ends() && !p.piece {
 		s.refuse(k, p.part, p.sent.N, res.Err)
 	}
-	if p.part == agora.End && !failed {
+	if p.part == agora.End {
 		s.mu.Lock()
-		s.past.ended.add(k)
+		if failed {
+			s.past.concluded.remove(streamKey{k.to.Peer(), k.stream})
+		} else {
+			s.past.ended.add(k)
+		}
 		s.mu.Unlock()
 	}
 	switch {
@@ -70,6 +74,6 @@ func (s *Sender) heldBack(to agora.Address, res broker.Result) {
 	mixed := s.boxes != nil
 	s.mu.Unlock()
 	if mixed {
-		s.Refused(to.Peer(), res.N, res.Err)
+		s.refused(&agora.Message{To: to, N: res.N}, res.Err)
 	}
 }

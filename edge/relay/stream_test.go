@@ -102,7 +102,8 @@ func TestAChunkOfAnOpenStreamIsSettledWithoutAllocating(t *testing.T) {
 	put(&s.open, k, st)
 	m := agora.Message{Part: agora.Chunk, To: k.to, Stream: k.stream, Body: []byte("token")}
 	if n := testing.AllocsPerRun(100, func() {
-		l, of, settle := s.goesOn(&k, &m)
+		var o Options
+		l, of, settle := s.goesOn(&k, &m, &o)
 		if of != st {
 			t.Fatalf("goesOn = %p, want the open stream", of)
 		}
@@ -118,7 +119,7 @@ func TestAChunkOfAnOpenStreamIsSettledWithoutAllocating(t *testing.T) {
 		t.Errorf("told %d times, %d bytes under way, receipts %b; want some, 0, %b", told, s.window.held(), m.Meta.Receipts, agora.Delivered)
 	}
 	s.end(k, st, nil)
-	if l, _, _ := s.goesOn(&k, &m); l != nil {
+	if l, _, _ := s.goesOn(&k, &m, new(Options)); l != nil {
 		t.Error("a stream that has ended goes on")
 	}
 }
