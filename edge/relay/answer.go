@@ -167,10 +167,10 @@ func (s *Sender) boxOf(peer agora.Address, stream string) agora.Address {
 	return peer
 }
 
-// settled waits until what was numbered before a message, to the same peer, is settled where it went into another lane: a receipt
+// settled waits until what was numbered before a numbered message, to the same peer, is settled where it went into another lane: a receipt
 // speaks of all numbers up to its own, whatever lane they took.
 func (s *Sender) settled(ctx context.Context, m *agora.Message) error {
-	if m.N == 0 || m.To.IsSpace() || !guard.Turns {
+	if m.To.IsSpace() || !guard.Turns {
 		return nil
 	}
 	s.mu.Lock()
