@@ -245,7 +245,7 @@ func (s *Session) noteCancel(ctx context.Context, st presence.Stream) error {
 	if !errors.Is(err, presence.ErrDeposed) || !guard.Looks {
 		return err
 	}
-	held, failed := leaver{s}.reassert(ctx)
+	held, failed := s.reassert(ctx)
 	switch {
 	case failed != nil: // it is not known to be another's
 		return failed

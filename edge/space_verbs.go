@@ -63,7 +63,7 @@ func (s *Session) join(ctx context.Context, space string, w spaces.Where) (space
 
 // writeAgain has presence know what the session is in.
 func (s *Session) writeAgain(ctx context.Context) error {
-	held, err := leaver{s}.reassert(ctx)
+	held, err := s.reassert(ctx)
 	if err == nil && !held {
 		return presence.ErrDeposed
 	}

@@ -122,7 +122,7 @@ func (n *Node) cutOff() {
 	for _, s := range n.sessions.close() {
 		s.conn.Close(shuttingDown)
 		if s.stop(false) {
-			all.Go(func() { leaver{s}.detach(ctx) })
+			all.Go(func() { s.departure.detach(ctx, s) })
 		}
 	}
 	all.Wait()
