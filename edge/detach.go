@@ -72,20 +72,20 @@ func (s leaver) detach(ctx context.Context) {
 			err = s.persistDetach(ctx)
 		}
 	}
-	yielded := errors.Is(err, presence.ErrDeposed)
-	if yielded {
+	lost, clean := false, true
+	if errors.Is(err, presence.ErrDeposed) {
 		// Whoever has claimed it meanwhile waits to hear how it went here.
-		unknown := s.abortIfLost(ctx)
-		if _, err = s.flushAndRelease(ctx); unknown != nil {
+		var unknown error
+		lost, unknown = s.abortIfLost(ctx)
+		if clean, err = s.flushAndRelease(ctx); unknown != nil {
 			err = unknown
 		}
 	}
 	switch {
-	case err == nil && !s.life.saidGoodbye() && !yielded:
-		h := s.held()
-		s.node.owner.Gone(h)
-		s.remove()
 	case err == nil || errors.Is(err, presence.ErrDeposed):
+		if !lost {
+			s.keep(clean)
+		}
 		s.remove()
 	case errors.Is(err, errGaveUp):
 		// Whoever goes on with the session, or ends it, asks for the hand-over and hears it then.
@@ -98,16 +98,27 @@ func (s leaver) detach(ctx context.Context) {
 // abortIfLost ends what the session has open where presence has lost it and another has begun since: nobody will go on with this one, nor
 // end it (see package ownership: the search for lost sessions may have come too early for what was still in hand here). The error is why
 // that is not known: it has to be asked again, as nobody else will.
-func (s leaver) abortIfLost(ctx context.Context) error {
+func (s leaver) abortIfLost(ctx context.Context) (lost bool, err error) {
 	out := s.out.lanes.Load()
 	if out == nil {
-		return nil
+		return false, nil
 	}
-	_, lost, err := s.node.cfg.Presence.Sessions.Lost(ctx, s.claim.Tenant, s.claim.Agent, s.claim.Session)
+	_, lost, err = s.node.cfg.Presence.Sessions.Lost(ctx, s.claim.Tenant, s.claim.Agent, s.claim.Session)
 	if lost && err == nil {
 		_ = out.AbortOpen(ctx) // how it went is told by what comes next
 	}
-	return err
+	return lost, err
+}
+
+// keep has the node remember the session, which may go on elsewhere, until it has begun there or its grace is over: should presence lose everything before, its
+// agent has the token of here. clean says that nothing was given up.
+func (s leaver) keep(clean bool) {
+	if s.life.saidGoodbye() {
+		return
+	}
+	h := s.held()
+	h.GaveUp = !clean
+	s.node.owner.Gone(h)
 }
 
 // reassert writes the session again where presence has lost it since the last
@@ -235,6 +246,7 @@ func (s leaver) handOver(ctx context.Context) (clean bool, err error) {
 	if err != nil && !errors.Is(err, presence.ErrDeposed) { // nobody waits any more, or has heard it: its answer was lost
 		return false, err
 	}
+	s.keep(clean)
 	s.remove()
 	return clean, nil
 }
