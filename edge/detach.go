@@ -70,20 +70,20 @@ func (d *departure) detach(ctx context.Context, s *Session) {
 			err = d.persistDetach(ctx, s)
 		}
 	}
-	yielded := errors.Is(err, presence.ErrDeposed)
-	if yielded {
+	lost, clean := false, true
+	if errors.Is(err, presence.ErrDeposed) {
 		// Whoever has claimed it meanwhile waits to hear how it went here.
-		unknown := s.out.abortIfLost(ctx)
-		if _, err = d.flushAndRelease(ctx, s); unknown != nil {
+		var unknown error
+		lost, unknown = s.out.abortIfLost(ctx)
+		if clean, err = d.flushAndRelease(ctx, s); unknown != nil {
 			err = unknown
 		}
 	}
 	switch {
-	case err == nil && !s.life.saidGoodbye() && !yielded:
-		h := s.held()
-		s.node.owner.Gone(h)
-		d.remove(s)
 	case err == nil || errors.Is(err, presence.ErrDeposed):
+		if !lost {
+			s.keep(clean)
+		}
 		d.remove(s)
 	case errors.Is(err, errGaveUp):
 		// Whoever goes on with the session, or ends it, asks for the hand-over and hears it then.
@@ -96,16 +96,27 @@ func (d *departure) detach(ctx context.Context, s *Session) {
 // abortIfLost ends what the session has open where presence has lost it and another has begun since: nobody will go on with this one, nor
 // end it (see package ownership: the search for lost sessions may have come too early for what was still in hand here). The error is why
 // that is not known: it has to be asked again, as nobody else will.
-func (o *outgoing) abortIfLost(ctx context.Context) error {
+func (o *outgoing) abortIfLost(ctx context.Context) (lost bool, err error) {
 	out := o.lanes.Load()
 	if out == nil {
-		return nil
+		return false, nil
 	}
-	_, lost, err := o.node.cfg.Presence.Sessions.Lost(ctx, o.claim.Tenant, o.claim.Agent, o.claim.Session)
+	_, lost, err = o.node.cfg.Presence.Sessions.Lost(ctx, o.claim.Tenant, o.claim.Agent, o.claim.Session)
 	if lost && err == nil {
 		_ = out.AbortOpen(ctx) // how it went is told by what comes next
 	}
-	return err
+	return lost, err
+}
+
+// keep has the node remember the session, which may go on elsewhere, until it has begun there or its grace is over: should presence lose everything before, its
+// agent has the token of here. clean says that nothing was given up.
+func (s *Session) keep(clean bool) {
+	if s.life.saidGoodbye() {
+		return
+	}
+	h := s.held()
+	h.GaveUp = !clean
+	s.node.owner.Gone(h)
 }
 
 // reassert writes the session again where presence has lost it since the last
@@ -241,6 +252,7 @@ func (d *departure) handOver(ctx context.Context, s *Session) (clean bool, err e
 	if err != nil && !errors.Is(err, presence.ErrDeposed) { // nobody waits any more, or has heard it: its answer was lost
 		return false, err
 	}
+	s.keep(clean)
 	d.remove(s)
 	return clean, nil
 }
