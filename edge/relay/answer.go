@@ -221,18 +221,18 @@ func (s *Sender) Continue(m *agora.Message, waits bool) Continuation {
 		m.Kind, m.Stream = kind, name
 		if m.Part == agora.Whole {
 			m.Part = agora.End
-			s.past.concluded.put(k, m.ID)
+			s.past.at(k).answer = m.ID
 		}
 		return Goes
 	case m.Kind == agora.Reply && m.Part == agora.Whole:
-		if m.ID != "" && s.past.concluded.in[k] == m.ID {
+		if s.past.isAnswer(k, m.ID) {
 			return Known
 		}
 		return Goes
 	case m.Kind == agora.Request:
 		return NotOpen
 	}
-	silent := s.past.over.has(k) || s.past.over.has(boxed)
+	silent := s.past.isSilent(k) || s.past.isSilent(boxed)
 	again, may := false, false
 	if silent {
 		again, may = s.past.reopens(k, m.ID, !waits)
@@ -240,7 +240,7 @@ func (s *Sender) Continue(m *agora.Message, waits bool) Continuation {
 	switch {
 	case silent && !waits && !again: // it was answered for
 		return Dropped
-	case silent && !may || s.past.ended.has(k) || s.past.ended.has(boxed):
+	case silent && !may || s.past.hasEnded(k) || s.past.hasEnded(boxed):
 		return NotOpen
 	}
 	m.Stream = name

@@ -208,7 +208,7 @@ func (s *Sender) Refuse(m *agora.Message, err error, hole, waits bool) error {
 		s.refuse(k, m.Part, m.N, err)
 		if m.Part == agora.End {
 			s.mu.Lock()
-			s.past.concluded.remove(streamKey{m.To.Peer(), m.Stream})
+			s.past.unanswer(streamKey{m.To.Peer(), m.Stream})
 			s.mu.Unlock()
 		}
 		if hole && !(early && s.misses(m)) {

@@ -138,9 +138,9 @@ func (p *pendingSend) settleStream(err error) {
 	if p.part == agora.End {
 		s.mu.Lock()
 		if failed {
-			s.past.concluded.remove(streamKey{k.to.Peer(), k.stream})
+			s.past.unanswer(streamKey{k.to.Peer(), k.stream})
 		} else {
-			s.past.ended.add(k)
+			s.past.at(k).ended = true
 		}
 		s.mu.Unlock()
 	}

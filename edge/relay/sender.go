@@ -209,7 +209,7 @@ func (s *Sender) goesOn(k *streamKey, m *agora.Message, o *Options) (l *lane, st
 	}
 	m.Meta.Receipts = o.Receipts &^ agora.Stored
 	if m.Part != agora.Chunk || st == nil || st.lane == nil || st.lane.aside || st.lane.paused || st.lane.peer.full.Load() ||
-		st.lane.peer.slows(s.cfg.Claim.Agent) || s.past.over.has(*k) || s.turns(k.to, m.N) {
+		st.lane.peer.slows(s.cfg.Claim.Agent) || s.past.isSilent(*k) || s.turns(k.to, m.N) {
 		return nil, nil, nil
 	}
 	st.lane.using++

@@ -91,7 +91,7 @@ func (s *streamSet) refuse(k streamKey, part agora.Part, n uint64, err error) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.past.over.add(k)
+	s.past.silence(k, 0)
 }
 
 // comesAgain reports whether what was refused comes again under its number.
@@ -221,7 +221,7 @@ func (s *streamSet) shutOver() (some bool) {
 func (s *streamSet) cancelled(to agora.Address, name string) bool {
 	k := streamKey{to, name}
 	s.mu.Lock()
-	st, ended := s.open[k], s.past.ended.has(k)
+	st, ended := s.open[k], s.past.hasEnded(k)
 	silences := st != nil && s.past.silence(k, 0)
 	s.mu.Unlock()
 	if st == nil {
@@ -243,7 +243,7 @@ func (s *streamSet) cancelled(to agora.Address, name string) bool {
 func (s *streamSet) speaks(k streamKey) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.past.over.remove(k)
+	s.past.speak(k)
 }
 
 // AbortOpen ends every open stream for good: the agent has left. It returns
@@ -272,7 +272,7 @@ func (s *streamSet) startRefused(k streamKey, n uint64, err error, hole bool) {
 	switch {
 	case st == nil || st.state == streamEnding:
 		if lost {
-			s.past.over.add(k)
+			s.past.silence(k, 0)
 		}
 	case lost:
 		st.hears(startLost)
