@@ -120,7 +120,7 @@ func (k *Book) Last(ctx context.Context) (uint64, error) {
 func (k *Book) put(ctx context.Context, e Entry) (stands Entry, mine bool, err error) {
 	rand.Read(e.mark[:])
 	body := appendEntry(nil, &e)
-	if limit := k.b.MaxRecord(); len(body) > limit {
+	if limit := k.b.log.MaxRecord(); len(body) > limit {
 		return Entry{}, false, jslog.TooLarge(limit)
 	}
 	for {

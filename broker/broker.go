@@ -1,3 +1,16 @@
+// Package broker keeps every message in JetStream and hands it to whoever
+// listens for its address, in order and without gaps.
+//
+// A [Lane] sends: one record is being stored at a time, what arrives meanwhile
+// gathers into the next. An [Inbox] receives: live messages come by core NATS,
+// and whatever that missed is read from the log. The log is the truth; every
+// live message is only a hint that it has grown.
+//
+// A lane may change hands between edges at any moment, with the old edge
+// still sending. So each lane has a subject of its own beside the mailbox, the
+// fence: a new holder writes its epoch there, and every record names the
+// fence's sequence that it expects. The server refuses the old holder's records
+// from then on, so what the new holder then reads of the log is final.
 package broker
 
 import (
@@ -12,7 +25,6 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nuid"
 
-	"github.com/agora-relay/agora"
 	"github.com/agora-relay/agora/broker/jslog"
 	"github.com/agora-relay/agora/broker/scan"
 )
@@ -59,16 +71,19 @@ func (l *lifetime) whileOpen(ctx context.Context) (context.Context, context.Canc
 	return ctx, func() { stop(); cancel() }
 }
 
-// recordIDs numbers lanes and records.
+// recordIDs numbers records.
 type recordIDs struct {
 	last atomic.Uint64
 	life string // random, of one Broker alone: begins every message id of its records
 }
 
-func (r *recordIDs) next() uint64 { return r.last.Add(1) }
-
-// of returns the message id of a number, which no other record has, of whatever edge.
-func (r *recordIDs) of(n uint64) string { return r.life + "." + strconv.FormatUint(n, 36) }
+// next returns a number and its message id, which no other record has, of whatever edge.
+func (r *recordIDs) next() (n uint64, id string) {
+	n = r.last.Add(1)
+	var room [48]byte
+	b := append(append(room[:0], r.life...), '.')
+	return n, string(strconv.AppendUint(b, n, 36))
+}
 
 // readSlots bounds how many read the log at a time: who has put a token in does.
 type readSlots struct{ lanes, inboxes chan struct{} }
@@ -123,13 +138,13 @@ func (b *Broker) open(ctx context.Context) (err error) {
 	if err := b.connect(ctx); err != nil {
 		return err
 	}
-	if err := b.checkMaxPayload(); err != nil {
-		return err
-	}
 	b.log = jslog.New(b.nc, b.js, b.within, jslog.Config{
 		Read: b.cfg.read, Tail: b.cfg.tail, Retry: b.cfg.Retry, MaxAge: b.cfg.MaxAge, MaxRecords: b.cfg.MaxRecords,
 		Clock: b.clock, Fenced: func() { b.count.fences.Add(1) }, Absent: b.watchers.nobody,
 	})
+	if err := b.checkMaxPayload(b.MaxRecord()); err != nil {
+		return err
+	}
 	b.scanner = scan.New(b.log, b.scanConfig())
 	b.streams.init(&b.conn, b.clock, b.log.AskTime, b.dispatch.markRestarted)
 	if err := b.streams.ensureAll(ctx); err != nil {
@@ -189,29 +204,8 @@ func (b *Broker) Streams() []string { return b.streams.names() }
 // this machine's clock is set. Subtract such times from one another only: they say nothing to time.Since.
 func (b *Broker) Now() time.Time { return b.clock.Now() }
 
-// Last returns the position of the last frame stored for to, read from the
-// stream's leader; 0 when there is none.
-func (b *Broker) Last(ctx context.Context, to agora.Address) (seq uint64, err error) {
-	p := jslog.Locate(to, b.cfg.Shards)
-	m, err := b.log.Last(ctx, p.Stream, p.Log())
-	if errors.Is(err, jslog.ErrNone) {
-		return 0, nil
-	}
-	if err != nil {
-		return 0, jslog.Unavailable(err)
-	}
-	return m.End(), nil
-}
-
-// Unread returns how many records of to are stored after a position. It costs one Direct Get.
-func (b *Broker) Unread(ctx context.Context, to agora.Address, after uint64) (records int, err error) {
-	p := jslog.Locate(to, b.cfg.Shards)
-	r, err := b.log.Read(ctx, jslog.Query{Stream: p.Stream, Subject: p.Log(), Seq: after>>agora.SeqShift + 1, Batch: 1})
-	if err != nil {
-		return 0, jslog.Unavailable(err)
-	}
-	return len(r.Records) + r.Pending, nil
-}
+// MaxRecord is the largest body in bytes that can be stored: the server's max_payload less room for headers.
+func (b *Broker) MaxRecord() int { return b.log.MaxRecord() }
 
 // signal puts a token into a channel of size one that may hold one already.
 func signal(c chan struct{}) {
@@ -219,4 +213,34 @@ func signal(c chan struct{}) {
 	case c <- struct{}{}:
 	default:
 	}
+}
+
+// What is looked for in the log, and found there.
+type (
+	Search  = scan.Search
+	Stored  = scan.Stored
+	Finding = scan.Finding
+	Unended = scan.Unended
+	Mailbox = scan.Mailbox
+)
+
+// scanner gives the Broker its methods Find, Unended, Purge, Forget and Mailbox.
+type scanner = scan.Scanner
+
+func (b *Broker) scanConfig() scan.Config {
+	return scan.Config{
+		Shards: b.cfg.Shards, MaxRecords: b.cfg.MaxRecords, MaxAge: b.cfg.MaxAge, Duplicates: b.cfg.Duplicates, Retry: b.cfg.Retry,
+		Turns: b.cfg.Turns, Clock: b.clock, Log: b.cfg.Log, NewID: func() string { _, id := b.ids.next(); return id }, Stored: b.noteStored,
+	}
+}
+
+// EndLane ends a lane for good, for whoever ends the session: it fences, reads the log and
+// stores one Abort (Body is the code, STREAM_ABORTED) for each open stream. Repeating it, at several edges at
+// once, is harmless: the younger fence stops the older one's write, and then the reading shows what is stored.
+// It fails with ErrDeposed when a younger epoch holds the lane, and with an *agora.Error when the
+// log is full or could not be reached before ctx was over.
+func (b *Broker) EndLane(ctx context.Context, cfg LaneConfig) error {
+	ctx, stop := b.whileOpen(ctx)
+	defer stop()
+	return scan.End(ctx, b.scanner, scan.Lane{From: cfg.From, Session: cfg.Session, Epoch: cfg.Epoch, To: cfg.To, Dirty: cfg.Dirty, Open: cfg.Open})
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/agora-relay/agora/internal/await"
 )
 
-// busy has an edge believe that so many records of its are on their way, and whoever has to wait does so until stopCoalescing.
+// busy has an edge believe that so many records of its are on their way, and whoever has to wait does so until haveTurn.
 func busy(b *Broker, records int64) {
 	b.coalescer.inFlight.Store(records)
 	b.coalescer.mu.Lock()
@@ -19,7 +19,7 @@ func busy(b *Broker, records int64) {
 func (l *Lane) waitsForOthers() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.coalescing && l.inflight == nil
+	return l.turn == awaitsTurn && l.inflight == nil
 }
 
 func TestLanesOfABusyEdgeGatherAndLeaveTogether(t *testing.T) {

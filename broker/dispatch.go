@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/nats-io/nats.go"
 
@@ -93,7 +94,11 @@ func (t *dispatcher) deliver(m *nats.Msg) {
 	if seq == 0 {
 		return // not the server's
 	}
-	sub.each(func(i *Inbox) { i.push(m, seq, last) })
+	sub.mu.Lock()
+	defer sub.mu.Unlock()
+	for _, i := range sub.inboxes {
+		i.push(m, seq, last)
+	}
 }
 
 // each calls f for every inbox of the subject. f must not block.
@@ -113,7 +118,9 @@ func (t *dispatcher) join(i *Inbox) {
 	if sub == nil {
 		sub = &subscription{at: i.at, since: agora.Ticks()}
 		t.m[i.at.Live] = sub
-		t.subsOf(i.at.Stream).add(sub)
+		of := t.subsOf(i.at.Stream)
+		of.subjects++
+		of.recent = append(of.recent, sub)
 		c := t.chans[jslog.ShardOf("", i.at.Live, len(t.chans))]
 		natsSub, err := t.conn.nc.ChanSubscribe(i.at.Live, c)
 		if err != nil { // only on a connection that is closed: the log can't be read either
@@ -163,6 +170,13 @@ func (t *dispatcher) markDropped(subject string) {
 	}
 }
 
+// Squeeze has each inbox keep no more than share/whole of Config.InboxBytes
+// from now on. What it does not keep is read from the log when it is asked for, so
+// nothing is lost by it: it spares memory and costs reads. What an inbox has already stays.
+func (b *Broker) Squeeze(share, whole int) {
+	b.dispatch.inboxBytes.Store(int64(b.cfg.InboxBytes) * int64(share) / int64(whole))
+}
+
 // close ends every inbox.
 func (t *dispatcher) close() {
 	t.mu.RLock()
@@ -185,4 +199,103 @@ func (t *dispatcher) markRestarted(stream string) {
 	for _, sub := range t.of(stream) {
 		sub.each((*Inbox).markLagging)
 	}
+}
+
+// matureAfter is how long other servers may take to learn that a subject is subscribed.
+const matureAfter = 700 * time.Millisecond
+
+// subsOf returns what is listened to in a stream; mu is held.
+func (t *dispatcher) subsOf(stream string) *streamSubs {
+	c := t.streams[stream]
+	if c == nil {
+		c = &streamSubs{}
+		t.streams[stream] = c
+	}
+	return c
+}
+
+// listening reports whether any subject of a stream is listened to.
+func (t *dispatcher) listening(stream string) bool {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	c := t.streams[stream]
+	return c != nil && c.subjects > 0
+}
+
+// Compared returns how far the inboxes of a stream were compared with it.
+func (t *dispatcher) Compared(stream string) audit.Comparison {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	if c := t.streams[stream]; c != nil {
+		return c.compared
+	}
+	return audit.Comparison{}
+}
+
+// SetCompared notes how far they were, unless the stream was made anew since.
+func (t *dispatcher) SetCompared(stream string, c audit.Comparison) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if of := t.subsOf(stream); of.compared.Anew == c.Anew {
+		of.compared = c
+	}
+}
+
+// Subjects returns the subjects of a stream that are listened to.
+func (t *dispatcher) Subjects(stream string) []audit.Subject { return subjectsOf(t.of(stream)) }
+
+func subjectsOf(subs []*subscription) []audit.Subject {
+	all := make([]audit.Subject, len(subs))
+	for k, sub := range subs {
+		all[k] = sub
+	}
+	return all
+}
+
+// of returns the subjects of a stream that are listened to.
+func (t *dispatcher) of(stream string) []*subscription {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	var all []*subscription
+	for _, sub := range t.m {
+		if sub.at.Stream == stream {
+			all = append(all, sub)
+		}
+	}
+	return all
+}
+
+// Log returns the subject under which what is listened to is stored.
+func (t *subscription) Log() string { return t.at.Log() }
+
+// Compare compares the inboxes of the subject with its last record: see [audit.Subject].
+func (t *subscription) Compare(last uint64, at time.Time, sure bool) (reading bool) {
+	t.each(func(i *Inbox) {
+		switch i.compare(last, at, sure) {
+		case missedRecords:
+			i.b.count.repaired.Add(1)
+		case catchingUp:
+			reading = true
+		}
+	})
+	return reading
+}
+
+// matured returns those subjects of a stream that were subscribed at least so long ago, each once.
+func (t *dispatcher) matured(stream string, young time.Duration) []audit.Subject {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	c := t.streams[stream]
+	if c == nil {
+		return nil
+	}
+	n, now := 0, agora.Ticks()
+	for n < len(c.recent) && time.Duration(now-c.recent[n].since) >= young {
+		n++
+	}
+	grown := subjectsOf(c.recent[:n])
+	if c.recent = c.recent[n:]; len(c.recent) == 0 {
+		c.recent = nil
+	}
+	return grown
 }

@@ -3,7 +3,10 @@ package broker
 import (
 	"cmp"
 	"slices"
+	"sync/atomic"
+	"time"
 
+	"github.com/agora-relay/agora"
 	"github.com/agora-relay/agora/internal/latency"
 )
 
@@ -47,3 +50,92 @@ func (b *Broker) Shards() []Shard {
 
 // ToStored returns how long records took from the first part that was put into a lane to the log's acknowledgement.
 func (b *Broker) ToStored() *latency.Histogram { return &b.count.toStored }
+
+// Stats counts what a Broker did since it was made.
+type Stats struct {
+	Records    uint64        // stored by lanes and Publish
+	Parts      uint64        // stored in them
+	Duplicates uint64        // parts that were stored before
+	Retries    uint64        // publishes sent again
+	Refusals   uint64        // parts refused: they could not follow or the log took nothing
+	Fences     uint64        // lanes that fenced and looked into the log
+	Deposed    uint64        // lanes lost to a younger epoch
+	Delivered  uint64        // messages returned by Next
+	Refills    uint64        // reads of the log for an inbox
+	Gaps       uint64        // gaps told
+	Dropped    uint64        // live records not queued because an inbox lagged or was full
+	Repaired   uint64        // inboxes that an audit found lagging
+	Void       uint64        // records skipped because they were stored too late
+	Lanes      int64         // open now
+	Inboxes    int64         // open now
+	Skew       time.Duration // how far the machine's clock is ahead of the log's time
+}
+
+// counters are the Broker's side of [Stats]. They have lines of the cache to themselves:
+// what is counted with every record must not slow down who only reads what stands beside it.
+type counters struct {
+	_                                                              [64]byte
+	records, parts, duplicates, retries, refusals, fences, deposed atomic.Uint64
+	delivered, refills, gaps, dropped, repaired, void              atomic.Uint64
+	lanes, inboxes                                                 atomic.Int64
+	toStored                                                       latency.Histogram
+	_                                                              [64]byte
+}
+
+// Stats returns the counters; it may be called at any time.
+func (b *Broker) Stats() Stats {
+	c := &b.count
+	return Stats{
+		Records: c.records.Load(), Parts: c.parts.Load(), Duplicates: c.duplicates.Load(),
+		Retries: c.retries.Load(), Refusals: c.refusals.Load(), Fences: c.fences.Load(),
+		Deposed: c.deposed.Load(), Delivered: c.delivered.Load(), Refills: c.refills.Load(),
+		Gaps: c.gaps.Load(), Dropped: c.dropped.Load(), Repaired: c.repaired.Load(),
+		Void: c.void.Load(), Lanes: c.lanes.Load(), Inboxes: c.inboxes.Load(), Skew: b.clock.Skew(),
+	}
+}
+
+const (
+	takesNothingAfter = 5 * time.Second  // of refusals without a record that is stored
+	takesNothingFor   = 30 * time.Second // since the last refusal: nobody has tried since, and it may be well again
+)
+
+// takes is whether a stream takes records, by what became of those that were sent last. A disk that is full and a leader that is gone
+// show here alone: the connection to the log stands.
+type takes struct {
+	since atomic.Int64 // ticks at the first refusal since a record was stored; 0 for none
+	last  atomic.Int64 // ticks at the last one
+}
+
+// refused notes that a record was not taken, or is not answered for longer than an election lasts.
+func (t *takes) refused() {
+	now := agora.Ticks()
+	t.since.CompareAndSwap(0, now)
+	t.last.Store(now)
+}
+
+// stored notes that a record was taken.
+func (t *takes) stored() {
+	if t.since.Load() != 0 {
+		t.forget()
+	}
+}
+
+// forget forgets what was refused, as another leader may have the stream: else an edge that refuses newcomers, of whom a record would come, waits for nothing.
+func (t *takes) forget() { t.since.Store(0) }
+
+// nothing reports whether the stream takes nothing now.
+func (t *takes) nothing() bool {
+	since, now := t.since.Load(), agora.Ticks()
+	return since != 0 && time.Duration(now-since) >= takesNothingAfter && time.Duration(now-t.last.Load()) < takesNothingFor
+}
+
+// Stores returns UNAVAILABLE, with the stream's name, while nothing can be stored in a stream: for 5 s, all that this edge sent there was
+// refused, or not answered for longer than an election lasts. It does not block, and knows nothing of streams to which nothing is sent.
+func (b *Broker) Stores() error {
+	for _, name := range b.streams.names() {
+		if w := b.watchers[name]; w != nil && w.stores.nothing() {
+			return agora.Errorf(agora.Unavailable, "nothing can be stored in %s: its servers have no leader, or no room", name)
+		}
+	}
+	return nil
+}

@@ -80,6 +80,102 @@ type inboxReading struct {
 	scratch *readScratch   // what reading takes; nil until Next has something to read, and again once there is nothing
 }
 
+// inboxState is where an inbox gets its messages from.
+type inboxState uint8
+
+const (
+	inboxLags   inboxState = iota // the log must be read; what comes live is dropped
+	inboxStages                   // the log must be read, and its end is near: what comes live is staged, to be joined to what is read
+	inboxLive                     // live records are queued
+	inboxIdle                     // live records are queued, and Next has said that there is nothing: the next thing wakes
+	inboxClosed                   // nothing more comes
+	inboxStates
+)
+
+// inboxEvent is what happens to an inbox.
+type inboxEvent uint8
+
+const (
+	inboxQueues  inboxEvent = iota // a live record is queued
+	inboxMisses                    // something is stored that it has not got, or may be
+	inboxDrains                    // Next has found nothing queued
+	inboxNears                     // the log was read up to its end, or nearly
+	inboxCatches                   // it has everything that the stream's leader has
+	inboxCloses                    // it is closed
+	inboxEvents
+)
+
+// inboxNext is the life of an inbox: what each event makes of it.
+var inboxNext = [inboxStates][inboxEvents]inboxState{
+	//           queues     misses       drains     nears       catches up   closes
+	inboxLags:   {inboxLags, inboxLags, inboxLags, inboxStages, inboxLive, inboxClosed},
+	inboxStages: {inboxStages, inboxStages, inboxStages, inboxStages, inboxLive, inboxClosed},
+	inboxLive:   {inboxLive, inboxLags, inboxIdle, inboxLive, inboxLive, inboxClosed},
+	inboxIdle:   {inboxLive, inboxLags, inboxIdle, inboxIdle, inboxIdle, inboxClosed},
+	inboxClosed: {inboxClosed, inboxClosed, inboxClosed, inboxClosed, inboxClosed, inboxClosed},
+}
+
+func (s inboxState) String() string {
+	return [...]string{"lags", "stages", "live", "idle", "closed"}[s]
+}
+
+// lags reports whether the log must be read.
+func (s inboxState) lags() bool { return s == inboxLags || s == inboxStages }
+
+// hears moves the inbox on by an event, and reports whether its reader is to be woken, who was told that there is nothing. The lock is held.
+func (i *Inbox) hears(e inboxEvent) (wakes bool) {
+	was := i.state
+	i.state = inboxNext[was][e]
+	return was == inboxIdle && (i.state == inboxLive || i.state == inboxLags)
+}
+
+// inboxBegin is what an inbox does before it gives what follows its beginning.
+type inboxBegin uint8
+
+const (
+	inboxBegun   inboxBegin = iota // nothing more
+	inboxUnknown                   // nothing is known of the mailbox, which may well be empty: the leader is asked before the log is read
+	inboxForeign                   // the listener named a position that is none of the address's: a gap is told
+)
+
+func (b inboxBegin) String() string { return [...]string{"begun", "unknown", "foreign"}[b] }
+
+// begins returns what an inbox does first.
+func (f From) begins() inboxBegin {
+	switch {
+	case f.Lost:
+		return inboxForeign
+	case f == From{}:
+		return inboxUnknown
+	}
+	return inboxBegun
+}
+
+// readScratch is what an inbox needs only while it has something to read: an inbox that is busy now and
+// then, as most are, takes one for each answer. Whoever calls Next has it.
+type readScratch struct {
+	batch []liveRecord    // what take has taken from the queue
+	msgs  []agora.Message // what Next returned last
+}
+
+// scratchPool are those that no inbox needs now.
+var scratchPool = sync.Pool{New: func() any { return new(readScratch) }}
+
+// keepScratch is how many messages a scratch has room for at most that is kept for later.
+const keepScratch = 4 * record.MaxParts
+
+// release lets go of the scratch, which holds nothing.
+func (r *inboxReading) release() {
+	d := r.scratch
+	r.scratch = nil
+	if r.records != nil {
+		r.records.Release()
+	}
+	if cap(d.msgs) <= keepScratch && cap(d.batch) <= keepScratch {
+		scratchPool.Put(d)
+	}
+}
+
 // Listen opens the inbox of an address. It returns at once and reads nothing yet. wake is called, never
 // blocking and from any goroutine, when Next has something (it is called soon after Listen, so that the log is read);
 // nothing runs and little is kept for an inbox that is quiet. wake must not call Close.
@@ -132,21 +228,39 @@ func (i *Inbox) Next(ctx context.Context, max int) ([]agora.Message, error) {
 
 // Take is Next as far as that need not wait: more tells that nothing is queued but the log is to be read, which only Next does.
 func (i *Inbox) Take(max int) (msgs []agora.Message, more bool) {
-	i.reading.stamp = 0
-	if i.reading.begins == inboxForeign {
-		i.reading.begins = inboxBegun
+	r := &i.reading
+	r.stamp = 0
+	if r.begins == inboxForeign {
+		r.begins = inboxBegun
 		i.b.count.gaps.Add(1)
-		gap := agora.Message{Kind: agora.Gap, To: i.to, N: 1, Seq: cmp.Or(i.reading.after, record.MaxParts-1)}
+		gap := agora.Message{Kind: agora.Gap, To: i.to, N: 1, Seq: cmp.Or(r.after, record.MaxParts-1)}
 		return []agora.Message{gap}, false
 	}
-	msgs, more = i.take(max)
-	switch {
-	case len(msgs) > 0:
-		i.b.count.delivered.Add(uint64(len(msgs)))
-	case !more:
-		i.reading.release() // a quiet inbox keeps little
+	if r.scratch == nil {
+		r.scratch = scratchPool.Get().(*readScratch)
 	}
-	return msgs, more
+	d := r.scratch
+	clear(d.msgs)
+	for d.msgs = d.msgs[:0]; len(d.msgs) == 0; {
+		if more = i.pop(d, max); len(d.batch) == 0 {
+			if !more {
+				r.release() // a quiet inbox keeps little
+			}
+			return nil, more
+		}
+		parts := 0
+		for k := range d.batch {
+			parts += d.batch[k].parts
+		}
+		d.msgs = slices.Grow(d.msgs, parts)
+		for k := range d.batch {
+			q := &d.batch[k]
+			d.msgs = i.decode(d.msgs, q.seq, stampOf(q.m), q.m.Data)
+		}
+		clear(d.batch)
+	}
+	i.b.count.delivered.Add(uint64(len(d.msgs)))
+	return d.msgs, false
 }
 
 // beginsEmpty makes the inbox live where nothing is known of its mailbox, and the stream's leader has nothing there: so it is with most
@@ -187,7 +301,7 @@ func (i *Inbox) Close() {
 	i.mu.Lock()
 	was := i.state
 	i.hears(inboxCloses)
-	i.live.clear()
+	i.live = liveBuffer{}
 	i.mu.Unlock()
 	if was == inboxClosed {
 		return
@@ -205,30 +319,6 @@ func (i *Inbox) call() {
 	defer i.wakeMu.Unlock()
 	if !i.shut {
 		i.wake()
-	}
-}
-
-// take returns what is queued. more says that the log has to be read.
-func (i *Inbox) take(max int) (msgs []agora.Message, more bool) {
-	d := i.reading.acquire()
-	for {
-		more := i.pop(d, max)
-		if len(d.batch) == 0 {
-			return nil, more
-		}
-		parts := 0
-		for k := range d.batch {
-			parts += record.Count(d.batch[k].m.Data)
-		}
-		msgs := slices.Grow(d.msgs[:0], parts)
-		for k := range d.batch {
-			q := &d.batch[k]
-			msgs = i.decode(msgs, q.seq, stampOf(q.m), q.m.Data)
-		}
-		clear(d.batch)
-		if d.msgs = msgs; len(msgs) > 0 {
-			return msgs, false
-		}
 	}
 }
 
@@ -259,33 +349,37 @@ func stampOf(m *nats.Msg) time.Time {
 
 // decode appends a record's messages beyond the position where the inbox began.
 func (i *Inbox) decode(msgs []agora.Message, seq uint64, at time.Time, body []byte) []agora.Message {
-	if i.reading.records == nil {
-		i.reading.records = new(record.Reader)
+	r := &i.reading
+	if r.records == nil {
+		r.records = new(record.Reader)
 	}
-	o, n, err := i.reading.records.Open(body)
+	o, n, err := r.records.Open(body)
+	if err != nil {
+		n = record.MaxParts
+	}
+	before := r.passed
+	r.passed = max(before, seq<<agora.SeqShift|uint64(n-1))
 	if err != nil {
 		i.b.cfg.Log.Warn("record skipped", "stream", i.at.Stream, "seq", seq, "err", err)
-		i.reading.pass(seq, record.MaxParts)
 		return msgs
 	}
-	before := i.reading.pass(seq, n)
 	if o.IsVoid(at) {
 		i.b.count.void.Add(1)
 		return msgs
 	}
-	if i.reading.stamp == 0 && !at.IsZero() {
-		i.reading.stamp = at.UnixNano()
+	if r.stamp == 0 && !at.IsZero() {
+		r.stamp = at.UnixNano()
 	}
 	start := len(msgs)
 	for k := range n {
 		msgs = append(msgs, agora.Message{From: o.From, Session: o.Session, To: i.to, Seq: seq<<agora.SeqShift | uint64(k)})
 		m := &msgs[len(msgs)-1]
-		if err := i.reading.records.Part(m); err != nil {
+		if err := r.records.Part(m); err != nil {
 			i.b.cfg.Log.Warn("record skipped", "stream", i.at.Stream, "seq", seq, "err", err)
 			clear(msgs[start:])
 			return msgs[:start]
 		}
-		if m.Seq <= i.reading.after || m.Kind == agora.Gap && m.N <= before { // a mark in front of which nothing was missed
+		if m.Seq <= r.after || m.Kind == agora.Gap && m.N <= before { // a mark in front of which nothing was missed
 			msgs = msgs[:len(msgs)-1]
 			continue
 		}
@@ -295,11 +389,4 @@ func (i *Inbox) decode(msgs []agora.Message, seq uint64, at time.Time, body []by
 		}
 	}
 	return msgs
-}
-
-// pass takes note that a record is read, and returns up to where its reader was before.
-func (r *inboxReading) pass(seq uint64, parts int) (before uint64) {
-	before = r.passed
-	r.passed = max(before, seq<<agora.SeqShift|uint64(parts-1))
-	return before
 }

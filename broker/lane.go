@@ -62,24 +62,27 @@ type Lane struct {
 	b       *Broker
 	cfg     LaneConfig
 	at      jslog.Location
-	subject string // of its records
-	number  string // names the lane in the subjects of acknowledgements
+	stream  *watcher // of the stream that keeps its records
+	subject string   // of its records
+	origin  int      // what a record says of the lane takes, at most
+	number  uint64   // finds the lane when its records are acknowledged
 
 	stuck atomic.Bool // what is in hand waits for longer than an election takes
 
-	mu         sync.Mutex // guards the fields below
-	state      laneState
-	ledger     ledger.Ledger
-	fence      laneFence
-	history    laneHistory
-	queue      sendQueue       // gathered
-	pace       lanePace        // at which records go
-	coalescing bool            // its next record waits for those of other lanes
-	inflight   *inflightRecord // on its way, or of unknown fate; nil when there is none
-	recovery   *recovery       // a goroutine of the lane's that is asking the log; nil when there is none
-	failures   laneFailures
-	watched    bool // the retrier has the lane
-	results    completions
+	mu          sync.Mutex // guards the fields below
+	state       laneState
+	ledger      ledger.Ledger
+	fence       laneFence
+	history     laneHistory
+	queue       batches  // gather for the next records
+	queued      int      // bytes that they take in records, at most
+	turn        laneTurn // whether the next record waits for those of other lanes
+	pace        lanePace // at which records go
+	inflight    *batch   // on its way, or of unknown fate; nil when there is none
+	completions completions
+	recovery    *recovery // a goroutine of the lane's that is asking the log; nil when there is none
+	failures    laneFailures
+	watched     bool // the retrier has the lane
 }
 
 // laneFence is the fence that the lane's records expect.
@@ -111,42 +114,26 @@ const (
 	ended               // Close was called
 )
 
-// entry is a message on its way into the log.
-type entry struct {
-	m    agora.Message
-	done func(Result)
-	size int  // of the body that it came with
-	lost bool // refused already, but in its turn: those before it are not answered yet
-}
-
-func (e *entry) result() Result { return Result{Stream: e.m.Stream, N: e.m.N, Size: e.size} }
-
-func (e *entry) refused(err *agora.Error) Result {
-	r := e.result()
-	r.Err = err
-	return r
-}
-
-// after returns the streams that are open after e, given those before it.
-func (e *entry) after(open []OpenStream) []OpenStream {
-	if e.lost {
-		return open
-	}
-	return ledger.After(open, &e.m)
-}
+// over reports whether the lane takes nothing more.
+func (s laneState) over() bool { return s == dead || s == ended }
 
 var errLaneOver = errors.New("the lane is over")
 
 // Lane returns a new lane. Nothing is sent before the first Put.
 func (b *Broker) Lane(cfg LaneConfig) *Lane {
 	l := &Lane{b: b, cfg: cfg, at: jslog.Locate(cfg.To, b.cfg.Shards)}
-	l.subject, l.fence.subject = l.at.Log(), l.at.Fence(cfg.Session)
+	l.stream, l.subject, l.fence.subject = b.watchers[l.at.Stream], l.at.Log(), l.at.Fence(cfg.Session)
+	l.origin = record.OriginSize(record.Origin{Session: cfg.Session, From: cfg.From})
 	l.ledger, l.history = ledger.New(!cfg.Used), laneHistory{known: !cfg.Used, inherited: !cfg.Used}
-	if cfg.Parked != nil {
-		l.unpark(*cfg.Parked)
+	if p := cfg.Parked; p != nil { // it goes on where it was put aside
+		l.ledger, l.fence.seq, l.history = p.ledger.Unpark(), p.fenceSeq, laneHistory{known: !p.read, inherited: !p.read, last: p.lastSeq}
+		if p.read {
+			l.history.last = 0 // all of it is read
+		}
 		l.cfg.Parked = nil
 	}
-	b.register(l)
+	b.lanes.add(l)
+	b.count.lanes.Add(1)
 	return l
 }
 
@@ -156,23 +143,32 @@ func (b *Broker) Lane(cfg LaneConfig) *Lane {
 // refuses what can't follow.
 func (l *Lane) Put(m agora.Message, done func(Result)) {
 	m.From, m.Session, m.To = l.cfg.From, l.cfg.Session, l.cfg.To
-	e := entry{m: m, done: done, size: len(m.Body)}
+	it := item{m: m, done: done, size: len(m.Body)}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	switch l.state {
-	case active:
-		if l.queue.full(record.SizeOf(&m), l.b.cfg.LaneBytes) {
-			e.lost, e.m.Body = true, nil
-		}
-		l.queue.add(&e)
+	l.gather(&it)
+	if l.state == active {
 		l.advance()
-	case suspended:
-		l.refuseLost(&e)
-		l.dieIfTooMuchLost()
-	default:
-		l.results.add(done, e.refused(ledger.Unavailable(errLaneOver)))
+	} else {
+		l.refuseQueue(nil)
+		if l.failures.lost.Beyond() { // it could not abort all those streams: a successor reads the log, which knows them
+			l.die()
+		}
 	}
-	l.deliverLater()
+	l.tellLater()
+}
+
+// gather adds an item to those of the next record. Where too much has gathered it is refused, once it is its turn.
+func (l *Lane) gather(it *item) {
+	it.room = record.SizeOf(&it.m)
+	if l.queue.first != nil && l.queued+it.room > l.b.cfg.LaneBytes {
+		it.lost, it.m.Body, it.room = true, nil, it.room-it.size
+	}
+	if l.queue.first == nil || len(l.queue.last.items) == record.MaxParts {
+		l.queue.push(newBatch())
+	}
+	l.queued += it.room
+	l.queue.last.items = append(l.queue.last.items, *it)
 }
 
 // Pass says that a number was used up before it got here: it is not waited
@@ -191,36 +187,19 @@ func (l *Lane) Pass(n uint64) {
 func (l *Lane) Holds(n uint64) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.inflight != nil && l.inflight.holds(n) || slices.ContainsFunc(l.queue.items(), func(e entry) bool { return e.m.N == n && !e.lost })
-}
-
-// Streams returns the streams that are open after all that was Put so far.
-func (l *Lane) Streams() []OpenStream {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	open := l.ledger.Running()
-	if f := l.inflight; f != nil && !f.open {
-		for i := range f.items {
-			open = f.items[i].after(open)
-		}
-	}
-	for i := range l.queue.items() {
-		open = l.queue.entries.all[i].after(open)
-	}
-	return open
+	has := func(it *item) bool { return it.m.N == n && !it.toldOff() }
+	return l.inflight.has(has) || l.queue.has(has)
 }
 
 // MayBeOpen reports whether a stream may be open in the log, or become so by what is in hand: then its end is still to be stored, by this lane or by who has it next.
 func (l *Lane) MayBeOpen(stream string) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.state != active || !l.history.known || l.ledger.AwaitsEnd(stream) {
+	if l.state != active || !l.history.known || l.ledger.AwaitsEnd(stream) || l.inflight != nil && slices.Contains(l.inflight.aborts, stream) {
 		return true
 	}
-	if l.inflight != nil && slices.ContainsFunc(l.inflight.parts, func(m agora.Message) bool { return m.Stream == stream }) {
-		return true
-	}
-	return slices.ContainsFunc(l.queue.items(), func(e entry) bool { return e.m.Stream == stream })
+	has := func(it *item) bool { return it.m.Stream == stream }
+	return l.inflight.has(has) || l.queue.has(has)
 }
 
 // Next returns the number behind the highest that the lane's client is known to have used; 0 where it has used none. Where an earlier holder of the session may
@@ -229,7 +208,7 @@ func (l *Lane) Next(ctx context.Context) (uint64, error) {
 	for {
 		l.mu.Lock()
 		switch {
-		case l.state == dead || l.state == ended:
+		case l.state.over():
 			l.mu.Unlock()
 			return 0, errLaneOver
 		case l.state == active && l.history.known:
@@ -239,7 +218,7 @@ func (l *Lane) Next(ctx context.Context) (uint64, error) {
 		case l.state == active:
 			l.startRecovery(false)
 		}
-		wait := l.results.wait()
+		wait := l.completions.wait()
 		l.mu.Unlock()
 		select {
 		case <-wait:
@@ -265,18 +244,6 @@ func (l *Lane) waiting(now time.Time) time.Duration {
 	return 0
 }
 
-// Pressed makes the lane wait at least pause before each record, so that more gathers; 0 ends it.
-func (l *Lane) Pressed(pause time.Duration) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.pace.pause = pause
-	if pause == 0 && l.pace.running() {
-		l.pace = lanePace{}
-		l.advance()
-		l.deliverLater()
-	}
-}
-
 // Flush returns nil once nothing is gathered or in flight and nothing was given up: a clean hand-over.
 // It returns an error when the lane died or gave up with parts in hand, or ctx is over.
 func (l *Lane) Flush(ctx context.Context) error {
@@ -290,7 +257,7 @@ func (l *Lane) Flush(ctx context.Context) error {
 			l.mu.Unlock()
 			return nil
 		}
-		wait := l.results.wait()
+		wait := l.completions.wait()
 		l.mu.Unlock()
 		select {
 		case <-wait:
@@ -303,23 +270,22 @@ func (l *Lane) Flush(ctx context.Context) error {
 // Close ends the lane: what is not stored is answered with UNAVAILABLE. Idempotent.
 func (l *Lane) Close() {
 	l.mu.Lock()
+	defer l.mu.Unlock()
 	if l.state != ended {
 		l.finish(ended)
-		l.b.unregister(l)
 	}
-	l.deliverLater()
-	l.mu.Unlock()
+	l.tellLater()
 }
 
 // idle reports whether nothing is in hand.
 func (l *Lane) idle() bool {
-	return l.queue.empty() && l.inflight == nil && l.recovery == nil && !l.failures.lost.Any() &&
-		!l.ledger.OwesAborts() && !l.results.any()
+	return l.queue.first == nil && l.inflight == nil && l.recovery == nil && !l.failures.lost.Any() &&
+		!l.ledger.OwesAborts() && l.completions.first == nil && !l.completions.telling
 }
 
 // finish answers all that is in hand and stops the lane's goroutine.
 func (l *Lane) finish(s laneState) {
-	if l.inflight != nil || !l.queue.empty() || l.failures.lost.Any() || l.ledger.OwesAborts() {
+	if l.inflight != nil || l.queue.first != nil || l.failures.lost.Any() || l.ledger.OwesAborts() {
 		l.failures.gaveUp = true
 	}
 	if l.recovery != nil {
@@ -328,55 +294,116 @@ func (l *Lane) finish(s laneState) {
 	l.refuseAll(errLaneOver)
 	l.state = s
 	if l.inflight != nil {
-		l.inflight.release()
-		l.inflight = nil
+		l.landed().release()
 	}
 	l.failures.lost.Clear()
 	l.wakeWaiters()
+	if s == ended {
+		l.b.forgetLane(l)
+	}
 }
 
 // refuseAll answers what is in flight and what is gathered with UNAVAILABLE. The record itself stays: it may be stored.
 func (l *Lane) refuseAll(why error) {
-	if l.inflight != nil {
-		for i := range l.inflight.items {
-			it := &l.inflight.items[i]
-			l.results.add(it.done, it.refused(ledger.Unavailable(why)))
+	if f := l.inflight; f != nil {
+		refused := newBatch()
+		for i := range f.items {
+			it := &f.items[i]
+			refused.items = append(refused.items, *it)
+			refused.items[i].verdict = ledger.Verdict{Err: ledger.Unavailable(why)}
 			it.done = nil
 			l.ledger.Doubt(&it.m)
 		}
+		l.completions.push(refused)
 	}
-	for i := range l.queue.items() {
-		l.refuseLost(&l.queue.entries.all[i])
-	}
-	l.queue.clear()
+	l.refuseQueue(why)
 }
 
-// refuseLost answers a part with UNAVAILABLE while the ledger can't be asked, and remembers what
-// that means for its stream.
-func (l *Lane) refuseLost(e *entry) {
-	l.failures.lost.Add(&e.m)
-	l.b.count.refusals.Add(1)
-	l.results.add(e.done, e.refused(ledger.Unavailable(nil)))
+// refuseQueue answers what is gathered with UNAVAILABLE while the ledger can't be asked, and remembers what that means for its streams.
+func (l *Lane) refuseQueue(why error) {
+	for f := l.queue.pop(); f != nil; f = l.queue.pop() {
+		for i := range f.items {
+			it := &f.items[i]
+			if !l.state.over() {
+				l.failures.lost.Add(&it.m)
+			}
+			it.verdict = ledger.Verdict{Err: ledger.Unavailable(why)}
+		}
+		l.b.count.refusals.Add(uint64(len(f.items)))
+		l.completions.push(f)
+	}
+	l.queued = 0
 }
 
-// deliverLater has the queued answers given by another goroutine. The lock is held.
-func (l *Lane) deliverLater() {
-	if l.results.post() {
-		l.b.callbacks.post(l.deliver)
+// tellLater has another goroutine tell the senders of what is answered. The lock is held.
+func (l *Lane) tellLater() {
+	if c := &l.completions; c.first != nil && !c.telling && !c.posted {
+		c.posted = true
+		l.b.callbacks.post(func() {
+			l.mu.Lock()
+			defer l.mu.Unlock()
+			l.tell()
+		})
 	}
 }
 
-// deliver gives the queued answers.
-func (l *Lane) deliver() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.results.deliver(&l.mu)
+// tell tells the senders of what is answered, in order: one goroutine at a time does. The lock is held, but not while it tells.
+func (l *Lane) tell() {
+	c := &l.completions
+	c.posted = false
+	for c.first != nil && !c.telling {
+		told := c.batches
+		c.batches, c.telling = batches{}, true
+		l.mu.Unlock()
+		for f := told.pop(); f != nil; f = told.pop() {
+			for i := range f.items {
+				if it := &f.items[i]; !it.toldOff() {
+					it.done(it.result(f.seq))
+				}
+			}
+			f.release()
+		}
+		l.mu.Lock()
+		c.telling = false
+	}
 	l.wakeWaiters()
 }
 
 // wakeWaiters wakes those who wait for the lane to be idle, if it is or never will be.
 func (l *Lane) wakeWaiters() {
-	if len(l.results.waiters) > 0 && (l.state != active || l.failures.gaveUp || l.idle()) {
-		l.results.wake()
+	if c := &l.completions; len(c.waiters) > 0 && (l.state != active || l.failures.gaveUp || l.idle()) {
+		for _, w := range c.waiters {
+			close(w)
+		}
+		c.waiters = nil
 	}
+}
+
+// Parked is what has to be kept of a lane that was put aside, so that it can go on: a few words in place of a lane.
+// The zero value is a lane that was never used.
+type Parked struct {
+	ledger            ledger.Parked
+	lastSeq, fenceSeq uint64
+	read              bool // the log has to be read first, as an heir does
+}
+
+// Park ends a lane that has nothing in hand and no open stream, and returns what LaneConfig.Parked takes to go on
+// with it under the same epoch. It does nothing, and returns false, while there is anything that a lane
+// put aside could not answer for: parts in hand, open streams, numbers that must come again, parts given up.
+//
+// What is told apart by id or index may be said again within the duplicate window, and the lane must know it then: put aside
+// earlier, it reads the log before its next record. That costs, so it is done only where costly is set.
+func (l *Lane) Park(costly bool) (Parked, bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	kept, all, ok := l.ledger.Park(time.Now(), l.b.cfg.Duplicates)
+	if !ok || l.state != active || !l.idle() || l.failures.gaveUp {
+		return Parked{}, false
+	}
+	p := Parked{ledger: kept, lastSeq: l.history.last, fenceSeq: l.fence.seq, read: !l.history.known || !all}
+	if p.read && !costly {
+		return Parked{}, false
+	}
+	l.finish(ended)
+	return p, true
 }

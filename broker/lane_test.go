@@ -115,9 +115,11 @@ func TestAHeirDropsWhatIsStoredAndGoesOn(t *testing.T) {
 	wantCode(t, put(t, heir, indexed(agora.Chunk, "x", 3)), agora.InvalidRequest)
 	store(t, heir, indexed(agora.Chunk, "x", 2))
 	store(t, heir, numbered(2, part(agora.Chunk, "n", "3")))
-	open := heir.Streams()
+	heir.mu.Lock()
+	open := heir.ledger.Running()
+	heir.mu.Unlock()
 	if len(open) != 2 || open[0].Stream != "n" || !open[0].Indexed || open[1].Stream != "x" {
-		t.Errorf("Streams = %+v", open)
+		t.Errorf("open are %+v", open)
 	}
 }
 

@@ -3,11 +3,12 @@ package broker
 import "testing"
 
 // Where records come alone, each would have the retrier woken.
-func TestTheSweeperIsWokenOnceForAllLanesThatComeMeanwhile(t *testing.T) {
-	s := laneSet{m: map[*Lane]struct{}{}}
+func TestTheRetrierIsWokenOnceForAllLanesThatComeMeanwhile(t *testing.T) {
+	var s retrier
+	s.init()
 	first, second := new(Lane), new(Lane)
 	if !s.add(first) {
-		t.Error("asleep, the sweeper is not woken for the first lane")
+		t.Error("asleep, the retrier is not woken for the first lane")
 	}
 	if s.add(second) {
 		t.Error("awake, it is woken for the second lane")

@@ -97,3 +97,27 @@ func (b *Broker) reached(ctx context.Context, at jslog.Location, seq uint64) (bo
 		}
 	}
 }
+
+// Last returns the position of the last frame stored for to, read from the
+// stream's leader; 0 when there is none.
+func (b *Broker) Last(ctx context.Context, to agora.Address) (seq uint64, err error) {
+	p := jslog.Locate(to, b.cfg.Shards)
+	m, err := b.log.Last(ctx, p.Stream, p.Log())
+	if errors.Is(err, jslog.ErrNone) {
+		return 0, nil
+	}
+	if err != nil {
+		return 0, jslog.Unavailable(err)
+	}
+	return m.End(), nil
+}
+
+// Unread returns how many records of to are stored after a position. It costs one Direct Get.
+func (b *Broker) Unread(ctx context.Context, to agora.Address, after uint64) (records int, err error) {
+	p := jslog.Locate(to, b.cfg.Shards)
+	r, err := b.log.Read(ctx, jslog.Query{Stream: p.Stream, Subject: p.Log(), Seq: after>>agora.SeqShift + 1, Batch: 1})
+	if err != nil {
+		return 0, jslog.Unavailable(err)
+	}
+	return len(r.Records) + r.Pending, nil
+}

@@ -2,14 +2,10 @@ package broker
 
 import (
 	"context"
-	"strconv"
 	"time"
-
-	"github.com/nats-io/nats.go"
 
 	"github.com/agora-relay/agora"
 	"github.com/agora-relay/agora/broker/jslog"
-	"github.com/agora-relay/agora/internal/guard"
 )
 
 // Publish stores m outside any lane, for what the cluster itself says: rosters, agent
@@ -27,7 +23,8 @@ func (b *Broker) PublishFor(ctx context.Context, payer, key string, m agora.Mess
 		return 0, err
 	}
 	p := jslog.Locate(m.To, b.cfg.Shards)
-	if !b.mayStore(party{m.To.Tenant, payer}, &p, len(m.Body)) {
+	w := b.watchers[p.Stream]
+	if !w.mayStore(party{m.To.Tenant, payer}, p.Live, len(m.Body)) {
 		return 0, errShare()
 	}
 	ctx, cancel := context.WithTimeout(ctx, b.cfg.Duplicates*3/4)
@@ -50,15 +47,15 @@ func (b *Broker) PublishFor(ctx context.Context, payer, key string, m agora.Mess
 		case err != nil && ctx.Err() != nil:
 			return 0, jslog.Unavailable(err)
 		case err == nil && a.Refused():
-			b.watchers.refused(p.Stream)
+			w.stores.refused()
 			return 0, jslog.Full()
 		case err == nil && a.Err == nil && !a.Absent:
-			b.stored(p, a, 1)
+			b.noteStored(p, a, 1)
 			return a.Seq << agora.SeqShift, nil
 		}
 		if err = nil; a.Absent {
-			b.watchers.refused(p.Stream)
-			b.watchers.nobody(p.Stream)
+			w.stores.refused()
+			w.ask(checkLeader)
 		}
 		b.count.retries.Add(1)
 		select {
@@ -71,9 +68,9 @@ func (b *Broker) PublishFor(ctx context.Context, payer, key string, m agora.Mess
 	}
 }
 
-// stored notes a record that stands outside any lane, or was stored to end one.
-func (b *Broker) stored(p jslog.Location, a jslog.Ack, parts int) {
-	b.watchers.stored(p.Stream)
+// noteStored notes a record that stands outside any lane, or was stored to end one.
+func (b *Broker) noteStored(p jslog.Location, a jslog.Ack, parts int) {
+	b.watchers[p.Stream].stores.stored()
 	if a.Duplicate {
 		b.count.duplicates.Add(1)
 		b.nudge(p, a.Seq)
@@ -83,17 +80,3 @@ func (b *Broker) stored(p jslog.Location, a jslog.Ack, parts int) {
 	b.count.parts.Add(uint64(parts))
 	b.tails.note(p, a.Seq, time.Now())
 }
-
-// nudge tells those who listen at p that a record is stored which may never be handed on to them:
-// the server does that once, and not again for a duplicate.
-func (b *Broker) nudge(p jslog.Location, seq uint64) {
-	if !guard.Nudges {
-		return
-	}
-	m := nats.NewMsg(p.Live)
-	m.Header[nudgeHeader] = []string{strconv.FormatUint(seq, 10)}
-	// A nudge that is lost is made good by the next audit.
-	_ = b.nc.PublishMsg(m)
-}
-
-const nudgeHeader = "Agora-Nudge"

@@ -44,7 +44,9 @@ func (l *Lane) startRecovery(only bool) {
 	l.b.wg.Go(func() {
 		defer cancel()
 		r.run(ctx, only)
-		l.deliver()
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.tell()
 	})
 }
 
@@ -88,24 +90,26 @@ func (r *recovery) run(ctx context.Context, only bool) {
 
 // die ends a lane that a younger epoch holds. The lock is held.
 func (l *Lane) die() {
-	if l.state == dead || l.state == ended {
+	if l.state.over() {
 		return
 	}
 	l.b.count.deposed.Add(1)
 	l.finish(dead)
-	if f := l.cfg.Deposed; f != nil {
-		l.results.add(func(Result) { f() }, Result{})
+	if deposed := l.cfg.Deposed; deposed != nil { // told behind the senders
+		f := newBatch()
+		f.items = append(f.items, item{done: func(Result) { deposed() }})
+		l.completions.push(f)
 	}
-	l.deliverLater()
+	l.tellLater()
 }
 
 // suspend refuses what is in hand, and what comes, until the log can be reached. What is in flight may be
 // stored all the same: its fate is settled then.
 func (l *Lane) suspend(err error) {
 	l.mu.Lock()
+	defer l.mu.Unlock()
 	l.failPending(err)
-	l.mu.Unlock()
-	l.deliver()
+	l.tell()
 }
 
 // failPending is suspend. The lock is held.
@@ -116,12 +120,6 @@ func (l *Lane) failPending(err error) {
 	l.b.cfg.Log.Warn("lane can't reach the log", "agent", l.cfg.From, "err", err)
 	l.refuseAll(err)
 	l.state = suspended
-	l.dieIfTooMuchLost()
-}
-
-// dieIfTooMuchLost ends a lane that lost more streams than it can remember to abort. Its
-// successor reads the log, which knows them all. The lock is held.
-func (l *Lane) dieIfTooMuchLost() {
 	if l.failures.lost.Beyond() {
 		l.die()
 	}
@@ -195,7 +193,7 @@ func (r *recovery) fenceAndRead(ctx context.Context) error {
 		return err
 	}
 	l.mu.Lock()
-	if l.state == dead || l.state == ended {
+	if l.state.over() {
 		l.mu.Unlock()
 		return errOver
 	}
@@ -206,9 +204,9 @@ func (r *recovery) fenceAndRead(ctx context.Context) error {
 		s.Torn = r.tear
 	}
 	if f := l.inflight; f != nil {
-		if s.ID = f.id; f.open {
-			l.ledger.Rollback(f.parts)
-			f.open = false
+		if s.ID = f.id; f.reserved {
+			l.ledger.Rollback()
+			f.reserved = false
 		}
 	}
 	l.mu.Unlock()
@@ -217,7 +215,7 @@ func (r *recovery) fenceAndRead(ctx context.Context) error {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.state == dead || l.state == ended {
+	if l.state.over() {
 		return errOver
 	}
 	r.recovered(s)
@@ -255,9 +253,9 @@ func (r *recovery) recovered(s *scan.LaneScan) {
 		l.history.inherited = true
 		l.ledger.Inherit(ledger.Heritage{Open: l.cfg.Open, Dirty: l.cfg.Dirty, Cut: cut, Unsure: time.Now().Add(l.b.cfg.Duplicates), Aged: s.Aged})
 	}
-	if f := l.inflight; f != nil {
-		l.inflight = nil
-		r.resolveInflight(f, s.Hit, !s.Alive && (cut || l.b.log.Forgets(f.validAt)))
+	if l.inflight != nil {
+		f := l.landed()
+		l.resolveInflight(f, s.Hit, !s.Alive && (cut || l.b.log.Forgets(f.validAt)))
 	}
 	l.ledger.SettleLosses(&l.failures.lost)
 	l.history.known, l.recovery, l.state = true, nil, active
@@ -270,37 +268,44 @@ func (r *recovery) recovered(s *scan.LaneScan) {
 
 // resolveInflight settles a record of unknown fate: hit is where it stands, 0 when it is not stored and, behind the fence, never will be. doubt
 // says that it may have been stored and lost to retention since.
-func (r *recovery) resolveInflight(f *inflightRecord, hit uint64, doubt bool) {
-	l := r.l
+func (l *Lane) resolveInflight(f *batch, hit uint64, doubt bool) {
 	if hit != 0 {
 		l.b.nudge(l.at, hit)
 		l.b.count.records.Add(1)
-		l.b.count.parts.Add(uint64(len(f.parts)))
+		l.b.count.parts.Add(uint64(f.record.Parts()))
 		l.answer(f, hit)
-		f.release()
 		return
 	}
 	if doubt {
-		for i := range f.parts {
-			l.ledger.SuspectEnd(&f.parts[i])
+		for _, name := range f.aborts {
+			l.ledger.SuspectEnd(name)
+		}
+		for i := range f.items {
+			if it := &f.items[i]; it.verdict.Store && ledger.IsStreamPart(&it.m) && it.m.Part.Ends() {
+				l.ledger.SuspectEnd(it.m.Stream)
+			}
 		}
 	}
-	var back *pooledSlice[entry]
-	bytes := 0
+	back := f.items[:0] // what is to be stored anew, in front of what has gathered meanwhile
 	for i := range f.items {
 		it := &f.items[i]
-		if it.toldOff() {
-			if doubt && it.v.Store {
-				l.ledger.Suspect(&it.m, time.Now().Add(l.b.cfg.Duplicates))
-			} else {
-				l.ledger.Disprove(&it.m)
-			}
-			continue
+		if !it.toldOff() {
+			it.m.Again = it.m.Again || doubt && it.verdict.Store
+			back = append(back, *it)
+		} else if doubt && it.verdict.Store {
+			l.ledger.Suspect(&it.m, time.Now().Add(l.b.cfg.Duplicates))
+		} else {
+			l.ledger.Disprove(&it.m)
 		}
-		it.m.Again = it.m.Again || doubt && it.v.Store
-		bytes += record.SizeOf(&it.m)
-		back = entryPool.add(back, &it.entry)
 	}
-	l.queue.putBack(back, bytes)
-	f.release()
+	clear(f.items[len(back):])
+	if f.items = back; len(back) == 0 {
+		f.release()
+		return
+	}
+	f.forgetRecord()
+	for i := range back {
+		l.queued += back[i].room
+	}
+	l.queue.pushFront(f)
 }

@@ -2,7 +2,6 @@ package broker
 
 import (
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -19,16 +18,9 @@ const maxBeingStored = 3
 
 // advance sends the next record if there is one to send and nothing stands in the way.
 func (l *Lane) advance() {
-	if !l.coalesces() {
-		l.proceed()
-	}
-}
-
-// proceed does that without waiting for other lanes.
-func (l *Lane) proceed() {
-	for l.state == active && l.inflight == nil && l.recovery == nil {
+	for l.state == active && l.inflight == nil && l.recovery == nil && l.turn != awaitsTurn {
 		owes := l.ledger.OwesAborts() && !time.Now().Before(l.failures.abortAt) // for streams over a hole, and may be tried now
-		if l.queue.empty() && !owes {
+		if l.queue.first == nil && !owes {
 			l.wakeWaiters()
 			return
 		}
@@ -36,103 +28,100 @@ func (l *Lane) proceed() {
 			l.startRecovery(false)
 			return
 		}
-		if waits, begun := l.pace.waits(); waits {
-			if begun {
-				l.watch()
-			}
+		if l.waits() {
 			return
 		}
-		at, ok := l.cfg.valid(l.b.Now())
-		f := inflightPool.Get().(*inflightRecord)
-		l.fill(f, at, ok)
-		if len(f.parts) > 0 {
-			l.inflight = f
-			if f.stores() && !l.b.mayStore(party{l.cfg.To.Tenant, l.cfg.Payer}, &l.at, f.record.Size()) {
-				l.watch() // for what it may come to owe
-				l.notStored(errShare())
+		at, ok := l.cfg.valid(l.b.clock.Now())
+		f := l.fill(at, ok)
+		if f.record.Parts() == 0 {
+			if len(f.items) == 0 { // what is owed waits for the lease
+				f.release()
+				l.watch()
 				return
 			}
-			f.counter = &l.b.coalescer.inFlight
-			f.counter.Add(1)
-			l.send()
-			return
+			l.answer(f, 0)
+			continue
 		}
-		nothing := len(f.items) == 0
-		l.answer(f, 0)
-		f.release()
-		if nothing { // what is owed waits for the lease
-			l.watch()
-			return
+		l.inflight = f
+		l.b.coalescer.inFlight.Add(1)
+		if f.stores && !l.stream.mayStore(party{l.cfg.To.Tenant, l.cfg.Payer}, l.at.Live, len(f.record.Bytes())) {
+			l.watch() // for what it may come to owe
+			l.notStored(errShare())
+			continue
 		}
+		l.send(f)
+		return
 	}
 }
 
-// fill makes a record of what is gathered. Without a valid lease it stores nothing: all is refused.
-func (l *Lane) fill(f *inflightRecord, at time.Time, ok bool) {
-	now := time.Now()
-	o := record.Origin{Session: l.cfg.Session, Epoch: l.cfg.Epoch, ValidAt: at.UnixMilli(), From: l.cfg.From}
+// fill makes a record of what has gathered. Without a valid lease it stores nothing: all is refused.
+func (l *Lane) fill(at time.Time, ok bool) *batch {
+	f, now := l.queue.pop(), time.Now()
+	if f == nil {
+		f = newBatch()
+	}
 	f.validAt = at
-	f.record.Begin(o)
+	f.record.Begin(record.Origin{Session: l.cfg.Session, Epoch: l.cfg.Epoch, ValidAt: at.UnixMilli(), From: l.cfg.From})
 	l.ledger.Begin()
-	f.open = true
-	if ok { // first what is owed to streams over a hole
+	f.reserved = true
+	if ok && l.ledger.OwesAborts() { // first what is owed to streams over a hole
 		for _, name := range l.ledger.NextAborts() {
 			f.abort(&l.ledger, name, l.cfg.Epoch)
 		}
 	}
-	taken, bytes := 0, 0
-	f.since = l.queue.since
-	for queue := l.queue.items(); taken < len(queue) && len(f.parts) < record.MaxParts; {
-		e := &queue[taken]
-		size := record.SizeOf(&e.m)
-		if ok && len(f.parts) > 0 && f.record.Size()+size > recordBytes {
+	n := 0
+	for ; f.record.Parts() < record.MaxParts && (n < len(f.items) || l.queue.moveFirst(f)); n++ {
+		it := &f.items[n]
+		if ok && f.record.Parts() > 0 && len(f.record.Bytes())+it.room > recordBytes {
 			break
 		}
-		v := l.judge(e, ok, len(f.parts), size, now)
-		f.items = append(f.items, item{entry: *e, v: v, part: len(f.parts)})
-		if v.Store {
-			f.add(e.m)
-		} else if v.Abort {
-			f.abort(&l.ledger, e.m.Stream, l.cfg.Epoch)
+		l.queued -= it.room
+		it.part = f.record.Parts()
+		it.verdict = l.judge(it, ok, now)
+		if it.verdict.Store {
+			f.stores = true
+			f.record.Add(&it.m)
+		} else if it.verdict.Abort {
+			f.abort(&l.ledger, it.m.Stream, l.cfg.Epoch)
 		}
-		bytes += size
-		taken++
 	}
-	l.queue.shift(taken, bytes)
+	if n < len(f.items) {
+		l.queue.pushFront(f.split(n))
+	}
+	return f
 }
 
-// judge decides what becomes of a gathered part.
-func (l *Lane) judge(e *entry, ok bool, index, size int, now time.Time) ledger.Verdict {
-	if e.lost || !ok {
-		l.ledger.Lose(&e.m)
+// judge decides what becomes of a gathered item.
+func (l *Lane) judge(it *item, ok bool, now time.Time) ledger.Verdict {
+	if it.lost || !ok {
+		l.ledger.Lose(&it.m)
 		return ledger.Verdict{Err: ledger.Unavailable(nil)}
 	}
-	err, limit := record.CheckMeta(&e.m.Meta), l.b.MaxRecord()
+	err := record.CheckMeta(&it.m.Meta)
 	if err == nil {
-		err = l.b.frames.check(&e.m)
+		err = l.b.frames.check(&it.m)
 	}
-	if err == nil && size+record.OriginSize(record.Origin{Session: l.cfg.Session, From: l.cfg.From}) > limit {
+	if limit := l.b.log.MaxRecord(); err == nil && it.room+l.origin > limit {
 		err = jslog.TooLarge(limit)
 	}
 	if err != nil {
-		l.ledger.Pass(e.m.N)
-		open := ledger.IsStreamPart(&e.m) && l.ledger.IsOpen(e.m.Stream)
+		l.ledger.Pass(it.m.N)
+		open := ledger.IsStreamPart(&it.m) && l.ledger.IsOpen(it.m.Stream)
 		return ledger.Verdict{Err: err, Abort: open}
 	}
-	v := l.ledger.Take(&e.m, index, l.cfg.Epoch, now)
+	v := l.ledger.Take(&it.m, it.part, l.cfg.Epoch, now)
 	if v.Err != nil && v.Err.Code == agora.Unavailable {
-		l.ledger.Lose(&e.m)
+		l.ledger.Lose(&it.m)
 	}
 	return v
 }
 
-// send sends the record for the first time.
-func (l *Lane) send() {
-	f := l.inflight
-	n := l.b.ids.next()
-	f.id = l.b.ids.of(n)
+// send sends a record for the first time.
+func (l *Lane) send(f *batch) {
+	n, id := l.b.ids.next()
+	f.id = id
 	f.msg.Subject = l.subject
-	f.msg.Reply = l.b.lanes.acks + l.number + "." + strconv.FormatUint(n, 36)
+	f.msg.Reply = l.b.lanes.replyTo(l.number, n)
 	f.msg.Data = f.record.Bytes()
 	f.msg.Header[jslog.MessageID][0] = f.id
 	if guard.Fences {
@@ -143,11 +132,11 @@ func (l *Lane) send() {
 	l.publish(f)
 }
 
-// publish sends the record, the first time or again: the same bytes under the same id.
-func (l *Lane) publish(f *inflightRecord) {
+// publish sends a record, the first time or again: the same bytes under the same id.
+func (l *Lane) publish(f *batch) {
 	f.last = time.Now()
 	if !guard.IDs && f.tries > 0 {
-		f.id = l.b.ids.of(l.b.ids.next())
+		_, f.id = l.b.ids.next()
 		f.msg.Header[jslog.MessageID][0] = f.id
 	}
 	if err := l.b.nc.PublishMsg(&f.msg); err == nil {
@@ -158,12 +147,7 @@ func (l *Lane) publish(f *inflightRecord) {
 
 // onAck takes the server's answer to a record to its lane.
 func (b *Broker) onAck(m *nats.Msg) {
-	name, _, ok := strings.Cut(m.Subject[len(b.lanes.acks):], ".")
-	n, err := strconv.ParseUint(name, 36, 64)
-	if !ok || err != nil {
-		return
-	}
-	l := b.lanes.of(n)
+	l := b.lanes.ofReply(m.Subject)
 	if l == nil {
 		return
 	}
@@ -178,56 +162,71 @@ func (b *Broker) onAck(m *nats.Msg) {
 // acked goes on after an answer.
 func (l *Lane) acked(reply string, a jslog.Ack) {
 	l.mu.Lock()
+	defer l.mu.Unlock()
 	f := l.inflight
 	if f == nil || f.msg.Reply != reply || l.recovery != nil || l.state != active {
-		l.mu.Unlock()
 		return
 	}
 	switch {
 	case a.Absent:
-		l.b.watchers.refused(l.at.Stream)
 		f.tries-- // nobody took that copy
-		l.b.watchers.nobody(l.at.Stream)
+		l.stream.stores.refused()
+		l.stream.ask(checkLeader)
 		f.last = time.Now().Add(jslog.RetryPause - l.b.cfg.Retry)
-	case a.Fenced():
-		l.startRecovery(true)
-	case a.Refused():
-		l.b.watchers.refused(l.at.Stream)
-		if f.refused++; f.refused >= f.tries {
-			l.notStored(jslog.Full())
-		}
 	case a.Err != nil:
-		l.b.cfg.Log.Warn("publish", "stream", l.at.Stream, "err", a.Err)
-		if a.Err.ErrorCode != jslog.CodeDuplicateOnWay {
-			l.b.watchers.refused(l.at.Stream)
-		} else if f.beingStored++; f.beingStored >= maxBeingStored { // its leader may never finish it: the fence settles that
-			l.startRecovery(false)
-		}
-	case l.b.Now().Sub(f.validAt) > record.DoubtAfter:
+		l.turnedDown(a)
+	case l.b.clock.Now().Sub(f.validAt) > record.DoubtAfter:
 		l.startRecovery(false) // readers may skip it: what the log says counts
 	default:
 		l.stored(a)
 	}
-	l.mu.Unlock()
-	l.deliver()
+	l.advance()
+	l.tell()
 }
 
-// stored answers the record and goes on.
-func (l *Lane) stored(a jslog.Ack) {
+// turnedDown does what the log's error to the record in flight asks for.
+func (l *Lane) turnedDown(a jslog.Ack) {
 	f := l.inflight
+	switch {
+	case a.Fenced():
+		l.startRecovery(true)
+	case a.Refused():
+		l.stream.stores.refused()
+		if f.refused++; f.refused >= f.tries {
+			l.notStored(jslog.Full())
+		}
+	default:
+		l.b.cfg.Log.Warn("publish", "stream", l.at.Stream, "err", a.Err)
+		if a.Err.ErrorCode != jslog.CodeDuplicateOnWay {
+			l.stream.stores.refused()
+		} else if f.beingStored++; f.beingStored >= maxBeingStored { // its leader may never finish it: the fence settles that
+			l.startRecovery(false)
+		}
+	}
+}
+
+// landed takes the record out of flight, whose fate is known, or is nobody's concern any more.
+func (l *Lane) landed() *batch {
+	f := l.inflight
+	l.inflight = nil
+	l.b.coalescer.inFlight.Add(-1)
+	return f
+}
+
+// stored answers the record in flight.
+func (l *Lane) stored(a jslog.Ack) {
+	f, now := l.landed(), time.Now()
 	if l.stuck.Load() {
 		l.stuck.Store(false)
 	}
-	l.b.watchers.stored(l.at.Stream)
-	now := time.Now()
+	l.stream.stores.stored()
 	if f.tries == 1 {
 		l.b.coalescer.observe(now.Sub(f.first))
 	}
-	l.ledger.Commit(f.parts, a.Seq, now, l.b.cfg.Duplicates)
-	f.open = false
+	l.ledger.Commit(a.Seq, now, l.b.cfg.Duplicates)
 	l.history.last = a.Seq
 	l.b.count.records.Add(1)
-	l.b.count.parts.Add(uint64(len(f.parts)))
+	l.b.count.parts.Add(uint64(f.record.Parts()))
 	if len(f.items) > 0 {
 		l.b.count.toStored.Observe(time.Duration(agora.Ticks() - f.since))
 	}
@@ -235,61 +234,53 @@ func (l *Lane) stored(a jslog.Ack) {
 		l.b.nudge(l.at, a.Seq)
 	}
 	l.b.tails.note(l.at, a.Seq, now)
-	l.inflight = nil
 	l.answer(f, a.Seq)
-	f.release()
-	l.advance()
 }
 
-// notStored answers a record that the full log refused, or that was not sent as its sender has stored too much: nothing of it is stored, and never will be.
+// notStored answers the record in flight, which the full log refused, or which was not sent as its sender has stored too much: nothing of it is stored, and
+// never will be.
 func (l *Lane) notStored(why *agora.Error) {
-	f := l.inflight
-	l.ledger.Rollback(f.parts)
-	l.inflight = nil
+	f := l.landed()
+	l.ledger.Rollback()
 	l.failures.abortAt = time.Now().Add(ledger.RetryAfter)
 	for i := range f.items {
 		it := &f.items[i]
 		// What was refused for good because of an abort is so no more.
-		if it.v.Store || it.lost || it.v.At.Here || it.v.Err != nil && f.aborts {
+		if it.verdict.Store || it.lost || it.verdict.At.Here || it.verdict.Err != nil && len(f.aborts) > 0 {
 			l.ledger.Lose(&it.m)
-			it.v = ledger.Verdict{Err: why}
+			it.verdict = ledger.Verdict{Err: why}
 		}
 	}
 	l.answer(f, 0)
-	f.release()
-	l.advance()
 }
 
-// answer tells what became of the items of a record stored at seq.
-func (l *Lane) answer(f *inflightRecord, seq uint64) {
+// answer has the senders told what became of the items of a record stored at seq.
+func (l *Lane) answer(f *batch, seq uint64) {
 	for i := range f.items {
 		it := &f.items[i]
 		if it.toldOff() {
 			l.ledger.Forsake(&it.m)
 		}
-		r := it.result()
+		v := &it.verdict
 		switch {
-		case it.v.Err != nil:
-			r.Err = it.v.Err
+		case v.Err != nil:
 			l.b.count.refusals.Add(1)
-			l.settleNumber(it)
-		case it.v.Again:
-			r.Again, r.Stream, r.Seq = true, it.v.At.Stream, it.v.At.Position(seq)
+		case v.Again:
 			l.b.count.duplicates.Add(1)
-			l.settleNumber(it)
 		default:
-			r.Seq = seq<<agora.SeqShift | uint64(it.part)
+			continue
 		}
-		l.results.add(it.done, r)
+		// Its number was not stored: the lane waits for it if its sender was told to send it again, and not otherwise. The ledger may have
+		// been taken back meanwhile to what it was before the item came.
+		if it.toldOff() || v.Err != nil && v.Err.Code == agora.Unavailable {
+			l.ledger.Disprove(&agora.Message{N: it.m.N})
+		} else {
+			l.ledger.Pass(it.m.N)
+		}
 	}
-}
-
-// settleNumber has the lane wait for the number of an item that is answered and was not stored, if its sender was told to send it again, and
-// not otherwise. The ledger may have been taken back meanwhile to what it was before the item came.
-func (l *Lane) settleNumber(it *item) {
-	if it.toldOff() || it.v.Err != nil && it.v.Err.Code == agora.Unavailable {
-		l.ledger.Disprove(&agora.Message{N: it.m.N})
-		return
+	if f.seq = seq; len(f.items) > 0 {
+		l.completions.push(f)
+	} else {
+		f.release() // of aborts alone
 	}
-	l.ledger.Pass(it.m.N)
 }

@@ -30,7 +30,7 @@ func TestALaneWithNothingInHandKeepsNoRoomForMore(t *testing.T) {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if told != 300 || !l.queue.empty() || l.results.results != nil || l.queue.bytes != 0 {
-		t.Errorf("%d of 300 are answered, and the lane keeps %v, %v and %d bytes", told, l.queue.entries, l.results.results, l.queue.bytes)
+	if told != 300 || l.queue.first != nil || l.inflight != nil || l.completions.first != nil {
+		t.Errorf("%d of 300 are answered, and the lane keeps %v, %v and %v", told, l.queue.first, l.inflight, l.completions.first)
 	}
 }

@@ -3,6 +3,8 @@ package broker
 import (
 	"cmp"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"maps"
@@ -246,6 +248,13 @@ func (k *streamKeeper) madeAt(stream string) time.Time {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return k.seen[stream].created
+}
+
+// Cluster returns a name of the cluster that is kept in the log: it is the same at every edge, and no other cluster has it. It does not block.
+func (b *Broker) Cluster() string {
+	made := b.streams.madeAt(jslog.StreamName(jslog.BookKind, ""))
+	sum := sha256.Sum256([]byte("cluster " + strconv.FormatInt(made.UnixNano(), 10)))
+	return hex.EncodeToString(sum[:8])
 }
 
 // amended returns the configuration that a stream has to be changed to; nil when it is right.

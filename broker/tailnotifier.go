@@ -1,10 +1,14 @@
 package broker
 
 import (
+	"strconv"
 	"sync"
 	"time"
 
+	"github.com/nats-io/nats.go"
+
 	"github.com/agora-relay/agora/broker/jslog"
+	"github.com/agora-relay/agora/internal/guard"
 )
 
 // tailNotifier tells those who listen at an address, a while after the last record stored from here, that it is there. Live
@@ -83,3 +87,17 @@ func (b *Broker) runTailNotifier() {
 		}
 	}
 }
+
+// nudge tells those who listen at p that a record is stored which may never be handed on to them:
+// the server does that once, and not again for a duplicate.
+func (b *Broker) nudge(p jslog.Location, seq uint64) {
+	if !guard.Nudges {
+		return
+	}
+	m := nats.NewMsg(p.Live)
+	m.Header[nudgeHeader] = []string{strconv.FormatUint(seq, 10)}
+	// A nudge that is lost is made good by the next audit.
+	_ = b.nc.PublishMsg(m)
+}
+
+const nudgeHeader = "Agora-Nudge"

@@ -55,7 +55,7 @@ func TestANumberRefusedBesideARecordInDoubtIsWaitedForAsItsSenderWasTold(t *test
 			chunk.From, chunk.Session, chunk.To = l.cfg.From, l.cfg.Session, l.cfg.To
 			l.mu.Lock() // the abort that is owed and the chunk go into one record
 			leased.Store(true)
-			l.queue.add(&entry{m: chunk, done: func(r Result) { results <- r }})
+			l.gather(&item{m: chunk, done: func(r Result) { results <- r }})
 			l.advance()
 			l.mu.Unlock()
 			await.True(t, "the abort is stored", func() bool { n, err := b.Unread(t.Context(), bob, 0); return err == nil && n == 2 })

@@ -28,7 +28,7 @@ type watcher struct {
 	shard  string
 	stream string
 	some   chan struct{} // holds one token when there is something to do
-	todo   auditSet
+	todo   atomic.Uint32 // what it was asked for, as a set of bits
 	led    atomic.Bool   // the leader answered last time
 	bytes  atomic.Uint64 // that the stream kept then
 	use    streamShares  // what is stored in the stream, by whom
@@ -97,7 +97,7 @@ func (ws watchers) ask(what uint32) {
 }
 
 func (w *watcher) ask(what uint32) {
-	w.todo.or(what)
+	w.todo.Or(what)
 	signal(w.some)
 }
 
@@ -144,7 +144,7 @@ func (w *watcher) run() {
 
 // look does what is due.
 func (w *watcher) look(now time.Time) error {
-	w.take(w.todo.take(), now)
+	w.take(w.todo.Swap(0), now)
 	heard := w.b.dispatch.listening(w.stream)
 	if since := now.Sub(w.probed); (heard || w.owed&checkLeader != 0 || w.use.grows()) && since >= w.b.cfg.Probe || since >= w.b.cfg.Audit {
 		w.probe(now)

@@ -115,8 +115,8 @@ func (c *Client) Laneless(p Location, key string, m *agora.Message) (*nats.Msg, 
 		return nil, err
 	}
 	body := record.Of(o, *m)
-	if len(body) > c.MaxRecord() {
-		return nil, TooLarge(c.MaxRecord())
+	if most := c.MaxRecord(); len(body) > most {
+		return nil, TooLarge(most)
 	}
 	msg := nats.NewMsg(p.Log())
 	msg.Header[MessageID] = []string{"key/" + p.Log() + "/" + key}
@@ -127,8 +127,5 @@ func (c *Client) Laneless(p Location, key string, m *agora.Message) (*nats.Msg, 
 // Headroom is how much of max_payload is kept for headers, and for what RePublish adds to them.
 const Headroom = 8 << 10
 
-// MaxRecord returns how large a record may be.
-func (c *Client) MaxRecord() int { return MaxRecord(c.nc) }
-
-// MaxRecord returns how large a record may be that is sent on a connection.
-func MaxRecord(nc *nats.Conn) int { return int(nc.MaxPayload()) - Headroom }
+// MaxRecord returns how large a record may be: what the servers take less room for headers.
+func (c *Client) MaxRecord() int { return int(c.nc.MaxPayload()) - Headroom }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"strconv"
@@ -12,6 +13,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/synadia-io/orbit.go/jetstreamext"
+	"github.com/synadia-io/orbit.go/natsext"
 
 	"github.com/agora-relay/agora"
 	"github.com/agora-relay/agora/broker/record"
@@ -91,6 +93,57 @@ func labelOf(header []byte) string {
 	return h.Get(LabelHeader)
 }
 
+// LastSequences returns the sequence of the last message of each subject that has one at from or later. It waits so long for all of it at most.
+func (c *Client) LastSequences(ctx context.Context, wait time.Duration, stream string, subjects []string, from uint64) (map[string]uint64, error) {
+	ctx, cancel := c.within(ctx, wait)
+	defer cancel()
+	req, err := json.Marshal(struct {
+		Subjects []string `json:"multi_last"`
+		From     uint64   `json:"seq,omitempty"`
+	}{subjects, from})
+	if err != nil {
+		return nil, err
+	}
+	var end *nats.Msg
+	answer, err := natsext.RequestMany(ctx, c.nc, "$JS.API.DIRECT.GET."+stream, req, natsext.RequestManySentinel(func(m *nats.Msg) bool {
+		if len(m.Data) == 0 && m.Header.Get("Status") != "" { // no record is empty
+			end = m
+		}
+		return end != nil
+	}))
+	if err != nil {
+		return nil, err
+	}
+	last, before := map[string]uint64{}, uint64(0)
+	for m, err := range answer {
+		if err != nil {
+			return nil, err
+		}
+		if Number(m.Header, "Nats-Last-Sequence") != before { // each names the one before it in the answer
+			return nil, ErrSilent
+		}
+		before = Number(m.Header, "Nats-Sequence")
+		if of := m.Header["Nats-Subject"]; len(of) > 0 {
+			last[of[len(of)-1]] = before
+		}
+	}
+	switch {
+	case end == nil:
+		return nil, ErrSilent
+	case end.Header.Get("Status") == noneStatus && len(last) == 0:
+		return last, nil
+	case end.Header.Get("Status") != endStatus || Number(end.Header, "Nats-Last-Sequence") != before || Number(end.Header, "Nats-Num-Pending") != 0:
+		return nil, errors.New("the last messages of " + stream + ": " + end.Header.Get("Description"))
+	}
+	return last, nil
+}
+
+// What ends an answer of many messages.
+const (
+	endStatus  = "204" // that was all
+	noneStatus = "404" // there is none
+)
+
 // Query is one read of the log.
 type Query struct {
 	Stream, Subject string
@@ -162,4 +215,49 @@ func Number(h map[string][]string, name string) uint64 {
 		return 0
 	}
 	return n
+}
+
+// An answer of many records has the server count what stands behind it: it looks at every record of a block for that, of
+// whatever subject, half a millisecond and more, before it takes what else the edge has sent. One record costs a tenth of it. So
+// what is likely little is read one by one.
+
+const (
+	TailRecords   = 4   // records that are read one by one, before the rest is read at once
+	tailRecordsOf = 100 // times as many a mailbox keeps at least: see ReadTail
+	TailTime      = 500 * time.Millisecond
+)
+
+// ReadTail reads the record at q.seq and those after it up to last, which the leader has just had last, one by one, by the word of
+// leaders alone. It fails where it is not sure that nothing is missing: where the record at q.seq is gone, or is about to be, or it took long, or the mailbox keeps few records.
+//
+// That record is read after all others. While it is there nothing after it is gone, so nothing was when they were read.
+// Another leader may have answered by then that has not applied yet what the first one had: for one
+// of these records to be gone at that one, the mailbox must have been filled anew within the same half of a second, as last was its end.
+func (c *Client) ReadTail(ctx context.Context, q Query, last *Record) (Page, error) {
+	if c.cfg.MaxRecords < tailRecordsOf*TailRecords {
+		return Page{}, ErrNone
+	}
+	ctx, cancel := context.WithTimeout(ctx, c.cfg.Tail)
+	defer cancel()
+	p := Page{Records: make([]Record, 1, TailRecords+1)}
+	at := q.Seq
+	for size := 0; at < last.Seq && len(p.Records) <= TailRecords && size < q.Bytes; {
+		m, err := c.Next(ctx, q.Stream, q.Subject, at+1)
+		if err != nil {
+			return Page{}, err
+		}
+		p.Records = append(p.Records, *m)
+		at, size = m.Seq, size+len(m.Body)
+	}
+	first, err := c.At(ctx, q.Stream, q.Seq)
+	if err == nil && (first.Subject != q.Subject || c.Forgets(first.At)) {
+		err = ErrNone
+	}
+	if err != nil {
+		return Page{}, err
+	}
+	if p.Records[0] = *first; at >= last.Seq {
+		p.Whole, p.Last = true, last
+	}
+	return p, nil
 }

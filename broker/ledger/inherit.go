@@ -116,23 +116,3 @@ func (l *Ledger) Running() []OpenStream {
 	slices.SortFunc(open, func(a, b OpenStream) int { return strings.Compare(a.Stream, b.Stream) })
 	return open
 }
-
-// After returns the streams that are open after m, given those before it.
-func After(open []OpenStream, m *agora.Message) []OpenStream {
-	if !IsStreamPart(m) {
-		return open
-	}
-	at := -1
-	for i := range open {
-		if open[i].Stream == m.Stream {
-			at = i
-		}
-	}
-	switch {
-	case m.Part == agora.Start && at < 0:
-		return append(open, OpenStream{Stream: m.Stream, Kind: m.Kind, Indexed: m.Indexed || m.N != 0})
-	case m.Part.Ends() && at >= 0:
-		return append(open[:at], open[at+1:]...)
-	}
-	return open
-}

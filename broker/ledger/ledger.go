@@ -31,15 +31,37 @@ type Ledger struct {
 	loose  time.Time // when the last part was stored that has no number, but an id or a stream
 	unsure time.Time // until then what the client sends may be stored already, unknown to us: retention cut the log
 
-	undo []was // what take has changed in streams since the last commit
-	old  struct {
+	undo []was    // what take has changed in streams since the last commit
+	old  struct { // what else Rollback returns to
 		lastN, blocked uint64
-		holes          int
+		holes, ids     int
 	}
 }
 
 // New returns the ledger of a lane; fresh says that nothing was stored on it before.
 func New(fresh bool) Ledger { return Ledger{whole: fresh, exact: fresh} }
+
+// Parked is what has to be kept of a ledger whose lane is put aside. The zero value is that of a lane that was never used.
+type Parked struct {
+	lastN        uint64
+	holes        spans
+	whole, exact bool
+}
+
+// Park returns what has to be kept, and whether that says all: else the log has to be read before the next record, as what is told
+// apart by id or index may be said again within the window. It returns false where a lane that is put aside could not answer for what is open.
+func (l *Ledger) Park(now time.Time, window time.Duration) (p Parked, all, ok bool) {
+	if l.open > 0 || l.blocked != 0 || len(l.doubted) > 0 {
+		return Parked{}, false, false
+	}
+	all = !now.Before(l.unsure) && (l.loose.IsZero() || now.Sub(l.loose) >= window)
+	return Parked{lastN: l.lastN, holes: l.holes, whole: l.whole, exact: l.exact}, all, true
+}
+
+// Unpark returns the ledger of a lane that goes on.
+func (p Parked) Unpark() Ledger {
+	return Ledger{lastN: p.lastN, kept: p.lastN, holes: p.holes, whole: p.whole, exact: p.exact}
+}
 
 const (
 	maxOpen    = 4096 // streams open at a time in one lane
@@ -122,7 +144,7 @@ func IsStreamPart(m *agora.Message) bool {
 // Begin marks the state to which Rollback returns.
 func (l *Ledger) Begin() {
 	l.undo = l.undo[:0]
-	l.old.lastN, l.old.blocked, l.old.holes = l.lastN, l.blocked, len(l.holes)
+	l.old.lastN, l.old.blocked, l.old.holes, l.old.ids = l.lastN, l.blocked, len(l.holes), len(l.idAges)
 }
 
 // add reckons with m as stored.

@@ -98,7 +98,7 @@ func TestADuplicateLearnsTheFirst(t *testing.T) {
 	if v := l.Take(&a, 2, 1, time.Now()); v.At.Position(7) != 7<<8 {
 		t.Fatalf("in the same record: %+v", v)
 	}
-	l.Commit([]agora.Message{a, n}, 7, time.Now(), time.Minute)
+	l.Commit(7, time.Now(), time.Minute)
 	again := ided("a", part(agora.Start, "second", ""))
 	if v := l.Take(&again, 0, 1, time.Now()); !v.Again || v.At.Stream != "first" || v.At.Position(9) != 7<<8 {
 		t.Fatalf("by id: %+v", v)
@@ -116,7 +116,7 @@ func TestARecordThatIsNotStoredLeavesNoTrace(t *testing.T) {
 	for i := range first {
 		l.Take(&first[i], i, 1, time.Now())
 	}
-	l.Commit(first, 1, time.Now(), time.Minute)
+	l.Commit(1, time.Now(), time.Minute)
 	l.Begin()
 	second := []agora.Message{indexed(agora.Chunk, "old", 1), numbered(3, ided("b", part(agora.Start, "new", "")))}
 	for i := range second {
@@ -124,7 +124,7 @@ func TestARecordThatIsNotStoredLeavesNoTrace(t *testing.T) {
 			t.Fatalf("%+v: %+v", second[i], v)
 		}
 	}
-	l.Rollback(second)
+	l.Rollback()
 	for i := range second {
 		l.Lose(&second[i])
 	}
@@ -159,7 +159,7 @@ func TestTheLedgerForgetsIdsAndEndedStreams(t *testing.T) {
 		for k := range ms {
 			l.Take(&ms[k], k, 1, at)
 		}
-		l.Commit(ms, uint64(i+1), at, time.Minute)
+		l.Commit(uint64(i+1), at, time.Minute)
 	}
 	if len(l.streams) > maxEnded || l.open != 0 {
 		t.Fatalf("%d streams kept", len(l.streams))
@@ -215,7 +215,7 @@ func BenchmarkTake(b *testing.B) {
 		if v := l.Take(&ms[0], 0, 1, at); !v.Store {
 			b.Fatal(v)
 		}
-		l.Commit(ms, 1, at, time.Minute)
+		l.Commit(1, at, time.Minute)
 		ms[0].Index++
 	}
 }
@@ -346,8 +346,8 @@ func TestARefusedNumberThatTheLogShowsIsNotWaitedFor(t *testing.T) {
 	if v := l.Take(&m, 0, 1, now); !v.Store {
 		t.Fatalf("3 again: %+v, want it stored", v)
 	}
-	l.Rollback([]agora.Message{m}) // its fate is unknown
-	l.Fold(&m, 1, now)             // and the log has it
+	l.Rollback()       // its fate is unknown
+	l.Fold(&m, 1, now) // and the log has it
 	if v := l.Take(&agora.Message{N: 4}, 0, 1, now); !v.Store {
 		t.Errorf("4: %+v, want it stored", v)
 	}

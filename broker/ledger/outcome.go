@@ -9,9 +9,19 @@ import (
 )
 
 // Commit says that what was taken since Begin is stored, in the record at seq.
-func (l *Ledger) Commit(ms []agora.Message, seq uint64, now time.Time, window time.Duration) {
-	for i := range ms {
-		l.settle(&ms[i], First{n: ms[i].N, seq: seq, index: i, Stream: ms[i].Stream})
+func (l *Ledger) Commit(seq uint64, now time.Time, window time.Duration) {
+	for _, taken := range l.idAges[l.old.ids:] {
+		if f := l.ids[taken.id]; f.Here {
+			f.seq, f.Here = seq, false
+			l.ids[taken.id] = f
+		}
+	}
+	if l.numbers != nil {
+		for n := max(l.old.lastN+1, l.lastN-min(l.lastN, maxNumbers-1)); n <= l.lastN; n++ {
+			if f := &l.numbers[n%maxNumbers]; f.n == n && f.Here {
+				f.seq, f.Here = seq, false
+			}
+		}
 	}
 	for _, w := range l.undo {
 		if !l.streams[w.name].phase.isOpen() && w.stream.phase.isOpen() || w.stream.phase == gone {
@@ -26,22 +36,24 @@ func (l *Ledger) Commit(ms []agora.Message, seq uint64, now time.Time, window ti
 	l.forget(now, window)
 }
 
-// forgetAborted forgets those streams over a hole that have their abort, or never had a start.
-func (l *Ledger) forgetAborted() {
-	l.toAbort = slices.DeleteFunc(l.toAbort, func(name string) bool { return !l.streams[name].phase.owesAbort() })
+// Rollback returns to Begin: what was taken since then is not stored.
+func (l *Ledger) Rollback() {
+	for _, w := range slices.Backward(l.undo) {
+		l.put(w.name, l.streams[w.name], w.stream)
+	}
+	l.undo = l.undo[:0]
+	l.forgetAborted()
+	for _, taken := range l.idAges[l.old.ids:] {
+		delete(l.ids, taken.id)
+	}
+	l.idAges = l.idAges[:l.old.ids]
+	l.lastN, l.blocked, l.holes = l.old.lastN, l.old.blocked, l.holes[:l.old.holes]
 }
 
-// settle fills in where a message that is known by id or number stands.
-func (l *Ledger) settle(m *agora.Message, f First) {
-	if m.ID != "" {
-		if _, ok := l.ids[m.ID]; ok {
-			l.ids[m.ID] = f
-		}
-	}
-	if m.N != 0 && l.numbers != nil {
-		k := &l.numbers[m.N%maxNumbers]
-		f.said = k.said
-		*k = f
+// forgetAborted forgets those streams over a hole that have their abort, or never had a start.
+func (l *Ledger) forgetAborted() {
+	if len(l.toAbort) > 0 {
+		l.toAbort = slices.DeleteFunc(l.toAbort, func(name string) bool { return !l.streams[name].phase.owesAbort() })
 	}
 }
 
@@ -64,23 +76,6 @@ func (l *Ledger) forget(now time.Time, window time.Duration) {
 		delete(l.ids, l.idAges[0].id)
 		l.idAges = l.idAges[1:]
 	}
-}
-
-// Rollback returns to Begin: what was taken since then is not stored.
-func (l *Ledger) Rollback(ms []agora.Message) {
-	for _, w := range slices.Backward(l.undo) {
-		l.put(w.name, l.streams[w.name], w.stream)
-	}
-	l.undo = l.undo[:0]
-	l.forgetAborted()
-	for i := range ms {
-		id := ms[i].ID
-		if f, ok := l.ids[id]; ok && f.Here {
-			delete(l.ids, id)
-			l.idAges = slices.DeleteFunc(l.idAges, func(a aged) bool { return a.id == id })
-		}
-	}
-	l.lastN, l.blocked, l.holes = l.old.lastN, l.old.blocked, l.holes[:l.old.holes]
 }
 
 // Lose says that m was refused for the moment and not stored. Its stream can't
@@ -192,11 +187,11 @@ func (l *Ledger) Suspect(m *agora.Message, until time.Time) {
 	l.Lose(m)
 }
 
-// SuspectEnd says that a part may have been stored and be gone from the log: if that ends a stream which is still to be aborted, the abort is marked.
-func (l *Ledger) SuspectEnd(m *agora.Message) {
-	if s := l.streams[m.Stream]; IsStreamPart(m) && m.Part.Ends() && s.phase.isOpen() {
+// SuspectEnd says that the end of a stream may have been stored and be gone from the log: if the stream is still to be aborted, the abort is marked.
+func (l *Ledger) SuspectEnd(stream string) {
+	if s := l.streams[stream]; s.phase.isOpen() {
 		s.hearsay = true
-		l.streams[m.Stream] = s
+		l.streams[stream] = s
 	}
 }
 

@@ -1,6 +1,8 @@
 package ledger
 
 import (
+	"hash/crc32"
+	"hash/fnv"
 	"slices"
 	"time"
 
@@ -24,8 +26,9 @@ func (l *Ledger) Take(m *agora.Message, index int, epoch uint64, now time.Time) 
 		}
 	}
 	proven := l.exact // the ledger would know m if it had been stored before
-	if m.N == 0 {
-		proven = l.streams[m.Stream].knows(m)
+	if m.N == 0 {     // an abort alone does not tell how far a stream had come
+		s := l.streams[m.Stream]
+		proven = m.Indexed && s.counted && s.evidence == read
 	}
 	if now.Before(l.unsure) && !proven || l.suspects(m) || m.Part == agora.Abort && l.streams[m.Stream].hearsay {
 		m.Again = true
@@ -177,11 +180,6 @@ func (l *Ledger) suspects(m *agora.Message) bool {
 	return may && m.N > l.lastN
 }
 
-// knows reports whether the stream would know a part without a number if it had been stored before. An abort alone does not tell how far a stream had come.
-func (s stream) knows(m *agora.Message) bool {
-	return m.Indexed && s.counted && s.evidence == read
-}
-
 // giveUp ends a stream of which nothing is left where retention has cut the log. It may have ended, or be open to its receiver still, and
 // nobody can tell: both ends hear that it is over. The receiver's abort is marked, as it may have had the end.
 func giveUp(stream string) Verdict {
@@ -205,4 +203,35 @@ func Unavailable(cause error) *agora.Error {
 
 func refuse(code agora.Code, format string, args ...any) Verdict {
 	return Verdict{Err: agora.Errorf(code, format, args...)}
+}
+
+// saying tells what was said under a number or an index from something else, in so few bits that every number can keep it: a checksum, which is never 0. An
+// event is known by its key, as an edge may put its own clock's time into the body each time that it comes; and what stream it is of does not count, as an edge may
+// have named that itself.
+func saying(m *agora.Message) uint32 {
+	var room [128]byte
+	name := append(room[:0], byte(m.Kind), byte(m.Part))
+	sum, castagnoli := uint32(0), crc32.MakeTable(crc32.Castagnoli)
+	if m.Kind == agora.Event && m.ID != "" {
+		name = append(name, m.ID...)
+	} else {
+		sum = crc32.Update(sum, castagnoli, m.Body)
+	}
+	return crc32.Update(sum, castagnoli, name) | 1
+}
+
+// hashOf tells a message from another, as saying does, in more bits and with its stream: few are kept, and who takes something else for stored
+// by it loses that. A message that has a key is known by it alone.
+func hashOf(m *agora.Message) uint64 {
+	h := fnv.New64a()
+	h.Write([]byte{byte(m.Kind), byte(m.Part)})
+	if m.ID != "" {
+		h.Write([]byte(m.ID))
+		return h.Sum64()
+	}
+	h.Write([]byte(m.Stream))
+	h.Write([]byte{0})
+	h.Write([]byte(m.Media))
+	h.Write(m.Body)
+	return h.Sum64()
 }

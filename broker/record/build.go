@@ -22,45 +22,12 @@ func (w *Builder) Begin(o Origin) {
 	w.b, w.parts, w.last = appendString(b, string(o.From)), 0, ""
 }
 
-// Add adds a part, of which there may be maxParts.
+// Add adds a part, of which there may be MaxParts. It raises the record's version where the part needs that.
 func (w *Builder) Add(m *agora.Message) {
-	w.b = appendPart(w.b, m, w.last)
-	w.b[1] = byte(w.parts)
+	b, f := w.b, flagsOf(m, w.last)
+	b[1] = byte(w.parts)
 	w.parts++
 	w.last = m.Stream
-}
-
-// Size returns how many bytes the record has so far.
-func (w *Builder) Size() int { return len(w.b) }
-
-// Bytes returns the record. It is the Builder's until Begin is called again.
-func (w *Builder) Bytes() []byte { return w.b }
-
-// Reset forgets the record, and keeps its memory where that is no more than most.
-func (w *Builder) Reset(most int) {
-	if cap(w.b) > most {
-		w.b = nil
-	}
-	w.b, w.parts, w.last = w.b[:0], 0, ""
-}
-
-// Of returns the record of some parts, in memory of their size.
-func Of(o Origin, parts ...agora.Message) []byte {
-	size := OriginSize(o)
-	for i := range parts {
-		size += SizeOf(&parts[i])
-	}
-	w := Builder{b: make([]byte, 0, size)}
-	w.Begin(o)
-	for i := range parts {
-		w.Add(&parts[i])
-	}
-	return w.b
-}
-
-// appendPart appends m to the record b, and raises its version where m needs that; last is the stream of the part before it.
-func appendPart(b []byte, m *agora.Message, last string) []byte {
-	f := flagsOf(m, last)
 	switch {
 	case f > flags2:
 		b[0] = version3
@@ -91,7 +58,27 @@ func appendPart(b []byte, m *agora.Message, last string) []byte {
 		b = binary.AppendUvarint(b, uint64(len(m.Body)))
 		b = append(b, m.Body...)
 	}
-	return b
+	w.b = b
+}
+
+// Parts returns how many parts the record has so far.
+func (w *Builder) Parts() int { return w.parts }
+
+// Bytes returns the record as far as it is made. It is the Builder's until Begin is called again.
+func (w *Builder) Bytes() []byte { return w.b }
+
+// Of returns the record of some parts, in memory of their size.
+func Of(o Origin, parts ...agora.Message) []byte {
+	size := OriginSize(o)
+	for i := range parts {
+		size += SizeOf(&parts[i])
+	}
+	w := Builder{b: make([]byte, 0, size)}
+	w.Begin(o)
+	for i := range parts {
+		w.Add(&parts[i])
+	}
+	return w.b
 }
 
 func appendMeta(b []byte, m *agora.Message, f uint64) []byte {

@@ -14,7 +14,7 @@ import (
 type Reader struct {
 	b       []byte
 	bad     bool
-	version byte
+	flags   uint64 // those that the record's version has
 	last    string // the stream of the part before
 	session string
 	from    string
@@ -24,13 +24,23 @@ type Reader struct {
 
 // Open reads what comes before the parts, and how many there are. Part then reads one each.
 func (r *Reader) Open(b []byte) (o Origin, parts int, err error) {
-	if len(b) > 0 && !isKnown(b[0]) {
+	if len(b) == 0 {
+		return Origin{}, 0, ErrBroken
+	}
+	switch b[0] {
+	case version1:
+		r.flags = flags1
+	case version2:
+		r.flags = flags2
+	case version3:
+		r.flags = allFlags
+	default:
 		return Origin{}, 0, fmt.Errorf("%w: %d", ErrVersion, b[0])
 	}
 	if len(b) < 2 {
 		return Origin{}, 0, ErrBroken
 	}
-	r.b, r.bad, r.version, r.last = b[2:], false, b[0], ""
+	r.b, r.bad, r.last = b[2:], false, ""
 	o.Epoch = r.uvarint()
 	at := r.uvarint()
 	r.string(&r.session)
@@ -46,7 +56,7 @@ func (r *Reader) Open(b []byte) (o Origin, parts int, err error) {
 func (r *Reader) Part(m *agora.Message) error {
 	m.Kind, m.Part = agora.Kind(r.byte()), agora.Part(r.byte())
 	f := r.uvarint()
-	r.bad = r.bad || f&^r.flags() != 0
+	r.bad = r.bad || f&^r.flags != 0
 	if f&hasN != 0 {
 		m.N = r.uvarint()
 	}
@@ -91,17 +101,6 @@ func (r *Reader) Part(m *agora.Message) error {
 
 // Release lets go of the record that was read, and keeps the names.
 func (r *Reader) Release() { r.b = nil }
-
-// flags returns those that the record's version has.
-func (r *Reader) flags() uint64 {
-	switch r.version {
-	case version1:
-		return flags1
-	case version2:
-		return flags2
-	}
-	return allFlags
-}
 
 func (r *Reader) meta(m *agora.Meta, f uint64) {
 	if f&hasTrace != 0 {

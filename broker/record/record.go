@@ -12,6 +12,7 @@ package record
 import (
 	"encoding/binary"
 	"errors"
+	"time"
 
 	"github.com/agora-relay/agora"
 )
@@ -72,13 +73,12 @@ const partRoom = 3 + 8*binary.MaxVarintLen64
 
 // SizeOf returns an upper bound of what m takes in a record.
 func SizeOf(m *agora.Message) int {
-	return partRoom + len(m.Body) + len(m.Stream) + len(m.ID) + len(spelt(m.Media)) + sizeOfMeta(&m.Meta)
-}
-
-func sizeOfMeta(m *agora.Meta) int {
-	size := len(m.Trace) + len(m.Parent)
-	if m.Call != "" || m.Head != nil || m.Request != "" {
-		size += 4*binary.MaxVarintLen64 + len(m.Call) + len(m.Dialect) + len(m.Head) + len(m.Request)
+	size := partRoom + len(m.Body) + len(m.Stream) + len(m.ID) + len(m.Meta.Trace) + len(m.Meta.Parent)
+	if m.Media != "" && mediaFlag(m.Media) == hasMedia {
+		size += len(m.Media)
+	}
+	if m.Meta.Call != "" || m.Meta.Head != nil || m.Meta.Request != "" {
+		size += 4*binary.MaxVarintLen64 + len(m.Meta.Call) + len(m.Meta.Dialect) + len(m.Meta.Head) + len(m.Meta.Request)
 	}
 	return size
 }
@@ -105,50 +105,31 @@ func OriginSize(o Origin) int {
 
 // Count returns how many parts a record holds, without decoding it; 1 for what is none.
 func Count(b []byte) int {
-	if len(b) < 2 || !isKnown(b[0]) {
+	if len(b) < 2 || b[0] < version1 || b[0] > version3 {
 		return 1
 	}
 	return int(b[1]) + 1
 }
 
-func isKnown(version byte) bool { return version >= version1 && version <= version3 }
-
-func flagsOf(m *agora.Message, last string) (f uint64) {
-	set := func(is bool, bit uint64) {
-		if is {
-			f |= bit
-		}
-	}
-	set(m.N != 0, hasN)
-	set(m.Stream != "" && m.Stream != last, hasStream)
-	set(m.Stream != "" && m.Stream == last, sameStream)
-	set(m.Indexed, hasIndex)
-	set(m.ID != "", hasID)
-	if m.Media != "" {
-		f |= mediaFlag(m.Media)
-	}
-	set(m.Body != nil, hasBody)
-	set(m.Again, isAgain)
-	return f | metaFlags(&m.Meta)
+// flagsOf returns the flags of a part; last is the stream of the part before it.
+func flagsOf(m *agora.Message, last string) uint64 {
+	a := &m.Meta
+	return when(m.N != 0, hasN) |
+		when(m.Stream != "" && m.Stream != last, hasStream) | when(m.Stream != "" && m.Stream == last, sameStream) |
+		when(m.Indexed, hasIndex) | when(m.ID != "", hasID) | when(m.Media != "", mediaFlag(m.Media)) | when(m.Body != nil, hasBody) | when(m.Again, isAgain) |
+		when(a.Trace != "", hasTrace) | when(a.Parent != "", hasParent) | when(a.Hops != 0, hasHops) |
+		when(!a.Deadline.IsZero() && a.Deadline.UnixMilli() > 0, hasDeadline) | when(a.Receipts != 0, hasReceipts) |
+		when(a.Call != "", hasCall) | when(a.Head != nil, hasHead) | when(a.Request != "", hasRequest)
 }
 
-func metaFlags(m *agora.Meta) (f uint64) {
-	set := func(is bool, bit uint64) {
-		if is {
-			f |= bit
-		}
+func when(is bool, flag uint64) uint64 {
+	if is {
+		return flag
 	}
-	set(m.Trace != "", hasTrace)
-	set(m.Parent != "", hasParent)
-	set(m.Hops != 0, hasHops)
-	set(!m.Deadline.IsZero() && m.Deadline.UnixMilli() > 0, hasDeadline)
-	set(m.Receipts != 0, hasReceipts)
-	set(m.Call != "", hasCall)
-	set(m.Head != nil, hasHead)
-	set(m.Request != "", hasRequest)
-	return f
+	return 0
 }
 
+// mediaFlag returns the flag of a media type: its own, or that its name is there.
 func mediaFlag(media string) uint64 {
 	switch media {
 	case agora.MediaText:
@@ -159,10 +140,52 @@ func mediaFlag(media string) uint64 {
 	return hasMedia
 }
 
-// spelt returns a media type that has no flag of its own.
-func spelt(media string) string {
-	if media != "" && mediaFlag(media) != hasMedia {
-		return ""
+const (
+	VoidAfter  = 60 * time.Second // a record stored later than this after its valid-at is no message
+	DoubtAfter = 45 * time.Second // an acknowledgement later than this after it proves nothing: clocks may be apart
+)
+
+// IsVoid reports whether a record was stored so late that its sender's lease may have been
+// another's by then, and the duplicate table and the fence forgotten. Nobody reads such a record.
+func (o Origin) IsVoid(at time.Time) bool {
+	return at.Sub(time.UnixMilli(o.ValidAt)) > VoidAfter
+}
+
+// A mark is a record of one part of Kind Gap and of no session, which a purge leaves: everything before it was dropped. Its N is
+// the position of the last part that was.
+
+// Mark reads a mark, and returns the position up to which everything was dropped.
+func Mark(body []byte) (upTo uint64, is bool) {
+	if Count(body) != 1 {
+		return 0, false
 	}
-	return media
+	var r Reader
+	o, _, err := r.Open(body)
+	if err != nil || o.Session != "" || o.From != "" {
+		return 0, false
+	}
+	var m agora.Message
+	if r.Part(&m) != nil || m.Kind != agora.Gap {
+		return 0, false
+	}
+	return m.N, true
+}
+
+// A fence is what stands on the subject of a lane's fence: a version, and the epoch of the lane's holder.
+
+const fenceVersion = 1
+
+// Fence returns the fence of a holder's epoch.
+func Fence(epoch uint64) []byte { return binary.AppendUvarint([]byte{fenceVersion}, epoch) }
+
+// ParseFence returns the epoch of a fence. It fails with errVersion or errRecord.
+func ParseFence(b []byte) (epoch uint64, err error) {
+	if len(b) < 2 || b[0] != fenceVersion {
+		return 0, ErrVersion
+	}
+	epoch, n := binary.Uvarint(b[1:])
+	if n <= 0 {
+		return 0, ErrBroken
+	}
+	return epoch, nil
 }

@@ -120,6 +120,6 @@ func (e *ender) abort(ctx context.Context, l *ledger.Ledger, fence uint64) error
 		return a.Err
 	}
 	e.s.cfg.Stored(e.at, a, len(aborts))
-	l.Commit(aborts, a.Seq, time.Now(), e.s.cfg.Duplicates)
+	l.Commit(a.Seq, time.Now(), e.s.cfg.Duplicates)
 	return nil
 }

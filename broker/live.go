@@ -11,18 +11,90 @@ import (
 	"github.com/agora-relay/agora/internal/guard"
 )
 
+// liveRecord is a record that came by core NATS and is not decoded yet.
+type liveRecord struct {
+	seq   uint64
+	last  uint64 // the one before it in its subject; 0 for none
+	size  int
+	parts int // that it holds
+	m     *nats.Msg
+}
+
+// liveBuffer is the live records that an inbox keeps. Its inbox's lock guards it.
+type liveBuffer struct {
+	queue  []liveRecord // they follow what was read
+	staged []liveRecord // they come behind what is being read, each following the one before it
+	bytes  int          // of both
+}
+
+// dequeue moves about max bytes of the queue, one record at least, behind batch.
+func (l *liveBuffer) dequeue(batch []liveRecord, max int) []liveRecord {
+	size, n := 0, 0
+	for n < len(l.queue) && (n == 0 || size+l.queue[n].size <= max) {
+		size += l.queue[n].size
+		n++
+	}
+	batch = append(batch, l.queue[:n]...)
+	l.bytes -= size
+	rest := copy(l.queue, l.queue[n:])
+	clear(l.queue[rest:])
+	l.queue = l.queue[:rest]
+	if rest == 0 && cap(l.queue) > keepQueue {
+		l.queue = nil
+	}
+	return batch
+}
+
+// keepQueue is how many places a drained queue keeps.
+const keepQueue = 16
+
+// stage keeps a record while the end of the log is being read, and returns how many it has dropped.
+func (l *liveBuffer) stage(q liveRecord, room int) (dropped int) {
+	if n := len(l.staged); n > 0 && (q.seq <= l.staged[n-1].seq) {
+		return 0
+	} else if n > 0 && (q.last != l.staged[n-1].seq || l.bytes+q.size > room) {
+		dropped = l.unstage()
+	}
+	if l.bytes+q.size > room {
+		return dropped + 1
+	}
+	l.staged = append(l.staged, q)
+	l.bytes += q.size
+	return dropped
+}
+
+// unstage drops what is staged, and returns how many records that is.
+func (l *liveBuffer) unstage() (dropped int) {
+	for k := range l.staged {
+		l.bytes -= l.staged[k].size
+	}
+	dropped = len(l.staged)
+	l.staged = nil
+	return dropped
+}
+
+// stagedAfter returns what is staged of records after a sequence.
+func (l *liveBuffer) stagedAfter(seq uint64) []liveRecord {
+	first := 0
+	for first < len(l.staged) && l.staged[first].seq <= seq {
+		first++
+	}
+	return l.staged[first:]
+}
+
 // push queues a live record, if it follows and fits.
 func (i *Inbox) push(m *nats.Msg, seq, last uint64) {
 	i.mu.Lock()
-	q := liveRecord{seq: seq, last: last, size: m.Size(), m: m}
+	q := liveRecord{seq: seq, last: last, size: m.Size(), parts: record.Count(m.Data), m: m}
+	room := int(i.b.dispatch.inboxBytes.Load())
 	woken := false
 	switch {
 	case i.state == inboxClosed || seq <= i.end.seq:
 	case i.state == inboxStages:
-		i.drop(i.live.stage(q, i.room()))
+		i.drop(i.live.stage(q, room))
 	case i.state == inboxLags:
 		i.drop(1)
-	case !i.follows(last) || !i.live.hasRoom(q.size, i.room()):
+	case !i.follows(last) || i.live.bytes+q.size > room:
 		i.drop(1)
 		if !guard.Gaps {
 			i.end.seq = seq
@@ -47,16 +119,14 @@ func (i *Inbox) follows(last uint64) bool {
 	return last == i.end.seq && (last != 0 || i.b.streams.confirmed(i.at.Stream))
 }
 
-// room is how many bytes of live records the inbox may keep.
-func (i *Inbox) room() int { return int(i.b.dispatch.inboxBytes.Load()) }
-
 // drop counts live records that the inbox has not kept.
 func (i *Inbox) drop(n int) { i.b.count.dropped.Add(uint64(n)) }
 
 // enqueue adds a record that follows the last one. The lock is held.
 func (i *Inbox) enqueue(q liveRecord) {
-	i.live.enqueue(q)
-	i.end.seq, i.end.size, i.end.tail = q.seq, q.size+jslog.Headroom, q.seq<<agora.SeqShift|uint64(record.Count(q.m.Data)-1)
+	i.live.queue = append(i.live.queue, q)
+	i.live.bytes += q.size
+	i.end.seq, i.end.size, i.end.tail = q.seq, q.size+jslog.Headroom, q.seq<<agora.SeqShift|uint64(q.parts-1)
 }
 
 // join queues what is staged, if it follows what was read. The lock is held.

@@ -9,6 +9,67 @@ import (
 	"github.com/agora-relay/agora"
 )
 
+// laneTurn is how a lane stands with the coalescer.
+type laneTurn uint8
+
+const (
+	noTurn     laneTurn = iota
+	awaitsTurn          // its next record waits for those of other lanes
+	hasTurn             // it need not wait with its next record: it has
+)
+
+// lanePace is how long a lane waits before each record, so that more gathers.
+type lanePace struct {
+	pause time.Duration // 0 for none
+	due   time.Time     // when the next may go; zero when no pause is running
+}
+
+func (p *lanePace) running() bool { return !p.due.IsZero() }
+
+// Pressed makes the lane wait at least pause before each record, so that more gathers; 0 ends it.
+func (l *Lane) Pressed(pause time.Duration) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.pace.pause = pause
+	if pause == 0 && l.pace.running() {
+		l.pace = lanePace{}
+		l.advance()
+		l.tellLater()
+	}
+}
+
+// waits reports whether the next record waits, so that more gathers: for the lane's pause, or for the records of other lanes.
+func (l *Lane) waits() bool {
+	had := l.turn == hasTurn
+	l.turn = noTurn
+	if l.pace.pause > 0 {
+		now := time.Now()
+		if !l.pace.running() {
+			l.pace.due = now.Add(l.pace.pause)
+			l.watch()
+		}
+		if now.Before(l.pace.due) {
+			return true
+		}
+		l.pace.due = time.Time{}
+		return false
+	}
+	if !had && l.queue.first != nil && l.b.coalescer.hold(l) {
+		l.turn = awaitsTurn
+		return true
+	}
+	return false
+}
+
+// haveTurn has the lane send what it has waited with.
+func (l *Lane) haveTurn() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.turn = hasTurn
+	l.advance()
+	l.tell()
+}
+
 // coalescer has the lanes of a busy edge wait for each other: while some records are on their way, the next ones leave together,
 // now and then, and each holds what its lane was given until then. What a record costs, at every server that stores it and for every
 // thread that it wakes, is then paid for fewer of them. An edge with little on its way has nobody wait.
@@ -33,7 +94,7 @@ const (
 
 func (g *coalescer) init() { g.timer = time.NewTimer(time.Hour) }
 
-// hold reports whether a lane has to wait with its next record; then stopCoalescing is called for it soon.
+// hold reports whether a lane has to wait with its next record; then haveTurn is called for it soon.
 func (g *coalescer) hold(l *Lane) bool {
 	if g.inFlight.Load() < coalesceFrom {
 		return false
@@ -90,25 +151,8 @@ func (g *coalescer) run(ctx context.Context) {
 		}
 		lanes := g.take()
 		for _, l := range lanes {
-			l.stopCoalescing()
+			l.haveTurn()
 		}
 		clear(lanes)
 	}
-}
-
-// coalesces reports whether the lane has to wait with its next record. The lock is held.
-func (l *Lane) coalesces() bool {
-	if !l.coalescing && l.state == active && l.inflight == nil && l.recovery == nil && l.history.known && l.pace.pause == 0 && !l.queue.empty() {
-		l.coalescing = l.b.coalescer.hold(l)
-	}
-	return l.coalescing
-}
-
-// stopCoalescing ends the lane's waiting.
-func (l *Lane) stopCoalescing() {
-	l.mu.Lock()
-	l.coalescing = false
-	l.proceed()
-	l.mu.Unlock()
-	l.deliver()
 }
