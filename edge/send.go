@@ -76,8 +76,10 @@ func (s *Session) dispatch(ctx context.Context, c *Command, m *agora.Message) (e
 		return errReserved
 	}
 	m.To, err = s.out.sender().Route(ctx, m)
-	if decides, err := s.out.decide(ctx, m, c); decides {
-		return err
+	if m.Kind == agora.Reply && m.Part == agora.Whole {
+		if decides, err := s.out.decide(ctx, m, c); decides {
+			return err
+		}
 	}
 	switch {
 	case err != nil:

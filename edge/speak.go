@@ -140,11 +140,13 @@ func (s actingAs) store(ctx context.Context, c *Command, m agora.Message) (Outco
 	}
 	m.From, m.To.Tenant = s.as, s.actor.Principal().Tenant
 	s.key(c, &m)
-	if box := s.actor.node.approvals.of(&m); box != "" {
-		if err := s.actor.node.approvals.decide(ctx, box, &m); err != nil {
-			return Outcome{}, agora.AsError(err)
+	if m.Kind == agora.Reply && m.Part == agora.Whole {
+		if box := s.actor.node.approvals.of(&m); box != "" {
+			if err := s.actor.node.approvals.decide(ctx, box, &m); err != nil {
+				return Outcome{}, agora.AsError(err)
+			}
+			return Outcome{}, nil
 		}
-		return Outcome{}, nil
 	}
 	if err := checkDepth(&m, s.actor.node.cfg.Depth); err != nil {
 		return Outcome{}, err
