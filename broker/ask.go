@@ -65,8 +65,8 @@ func (b *Broker) Answer(name string, f func(ctx context.Context, body []byte) []
 // noResponders is the status by which NATS itself says that nobody answers.
 const noResponders = "503"
 
-// take works on a question. While there is no room it holds up the next ones. A question that crossed the end of answering
-// is told that nobody answers.
+// take works on a question. While there is no room it holds up the next ones. A question that crossed the end of
+// answering is told that nobody answers.
 func (a *answerer) take(b *Broker, m *nats.Msg, f func(context.Context, []byte) []byte) {
 	begun := a.begin(func() {
 		if err := m.Respond(f(a.ctx, m.Data)); err != nil && a.ctx.Err() == nil {

@@ -1,6 +1,7 @@
 package broker
 
 import (
+	"context"
 	"sync"
 	"time"
 
@@ -13,11 +14,13 @@ import (
 	"github.com/agora-relay/agora/internal/guard"
 )
 
-// recordBytes is where a record is full: it holds up the others that share its edge's connection, by milliseconds where it is larger.
+// recordBytes is where a record is full: a larger one would hold up, by milliseconds, all that shares its edge's
+// connection.
 const recordBytes = 32 << 10
 
-// batch is messages of a lane that go together. They gather while the record before them is in flight; then the batch is made a record, is in flight, is
-// answered, and its senders are told. Its lane's lock guards it until it is answered; whoever tells the senders releases it.
+// batch is messages of a lane that share a record. They gather while the record before them is in flight. Then the lane
+// makes a record of the batch, publishes it, answers each item and tells the senders. The lane's lock guards a batch
+// until it is answered; the goroutine that tells the senders releases it.
 type batch struct {
 	items []item // in the order of their Puts
 	since int64  // ticks when the oldest item was put into the lane, or a little later
@@ -43,18 +46,18 @@ type batch struct {
 // item is a message, and what becomes of it.
 type item struct {
 	m       agora.Message
-	done    func(Result)   // nil once its sender was told UNAVAILABLE, while the fate of its record is not known
+	done    func(Result)   // nil once its sender has heard UNAVAILABLE, while the fate of its record is unknown
 	size    int            // of the body that it came with
 	room    int            // what it takes in a record, at most
-	lost    bool           // refused already, but in its turn: those before it are not answered yet
+	lost    bool           // refused already; its answer waits for those before it
 	verdict ledger.Verdict // once it was judged
 	part    int            // its index in the record, if it is stored
 }
 
-// toldOff reports whether the sender was told UNAVAILABLE before the fate of the item's record is known.
+// toldOff reports whether the sender has heard UNAVAILABLE before the fate of the item's record is known.
 func (it *item) toldOff() bool { return it.done == nil }
 
-// result returns what the sender is told of an item that is judged, in a record stored at seq.
+// result returns the sender's answer, once the item is judged and its record stands at seq.
 func (it *item) result(seq uint64) Result {
 	r := Result{Stream: it.m.Stream, N: it.m.N, Size: it.size}
 	switch v := &it.verdict; {
@@ -68,7 +71,7 @@ func (it *item) result(seq uint64) Result {
 	return r
 }
 
-// batchPool has the batches that no lane needs now: thousands of lanes may have gathered much once, and nothing since, so none keeps what that took.
+// batchPool keeps unused batches for all lanes: thousands of lanes may have gathered much once, and nothing since.
 var batchPool = sync.Pool{New: func() any {
 	f := &batch{msg: nats.Msg{Header: nats.Header{jslog.MessageID: make([]string, 1)}}}
 	if guard.Fences {
@@ -116,7 +119,7 @@ func (f *batch) abort(l *ledger.Ledger, stream string, epoch uint64) {
 	f.aborts = append(f.aborts, stream)
 }
 
-// split leaves the first n items in the batch and returns another with those behind.
+// split keeps the first n items and returns a batch of the others.
 func (f *batch) split(n int) *batch {
 	rest := newBatch()
 	rest.items = append(rest.items, f.items[n:]...)
@@ -125,7 +128,7 @@ func (f *batch) split(n int) *batch {
 	return rest
 }
 
-// has reports whether an item is one that is asked for. A nil batch has none.
+// has reports whether one holds for an item. A nil batch has none.
 func (f *batch) has(one func(*item) bool) bool {
 	if f != nil {
 		for i := range f.items {
@@ -137,8 +140,8 @@ func (f *batch) has(one func(*item) bool) bool {
 	return false
 }
 
-// pass says that a number was used up that was refused for the moment while the record is of unknown fate: where
-// that is not stored, the number is not waited for.
+// pass skips number n, which was refused for the moment and then used up: if the record turns out not to be stored, the
+// lane does not wait for the number.
 func (f *batch) pass(n uint64) {
 	for i := range f.items {
 		if it := &f.items[i]; it.toldOff() && it.m.N == n {
@@ -147,7 +150,7 @@ func (f *batch) pass(n uint64) {
 	}
 }
 
-// batches are batches in the order of their Puts. The zero value is none.
+// batches is a list of batches, in the order of their Puts. The zero value is empty.
 type batches struct{ first, last *batch }
 
 // push adds a batch behind the others.
@@ -188,7 +191,7 @@ func (bs *batches) moveFirst(to *batch) bool {
 	return true
 }
 
-// has reports whether an item is one that is asked for.
+// has reports whether one holds for an item.
 func (bs *batches) has(one func(*item) bool) bool {
 	for f := bs.first; f != nil; f = f.next {
 		if f.has(one) {
@@ -198,18 +201,69 @@ func (bs *batches) has(one func(*item) bool) bool {
 	return false
 }
 
-// completions are the batches of a lane that are answered, and whose senders are not told yet; and whoever waits for the lane to be idle. Its lane's
-// lock guards them.
+// completions are the answered batches of a lane whose senders are still to be told. Its lane's lock guards them.
 type completions struct {
 	batches
-	telling bool // a goroutine is
-	posted  bool // one will
-	waiters []chan struct{}
+	telling bool            // a goroutine tells senders
+	posted  bool            // one will
+	waiters []chan struct{} // closed when the lane is idle, or never will be
 }
 
-// wait returns what is closed when the lane is idle, or never will be.
-func (c *completions) wait() <-chan struct{} {
+// tellLater has another goroutine call tell, if there is an answer to give. The lock is held.
+func (l *Lane) tellLater() {
+	if c := &l.completions; c.first != nil && !c.telling && !c.posted {
+		c.posted = true
+		l.b.callbacks.post(func() {
+			l.mu.Lock()
+			defer l.mu.Unlock()
+			l.tell()
+		})
+	}
+}
+
+// tell gives the senders their answers, in order; one goroutine at a time does. The lock is held, but not while it
+// calls a sender.
+func (l *Lane) tell() {
+	c := &l.completions
+	c.posted = false
+	for c.first != nil && !c.telling {
+		told := c.batches
+		c.batches, c.telling = batches{}, true
+		l.mu.Unlock()
+		for f := told.pop(); f != nil; f = told.pop() {
+			for i := range f.items {
+				if it := &f.items[i]; !it.toldOff() {
+					it.done(it.result(f.seq))
+				}
+			}
+			f.release()
+		}
+		l.mu.Lock()
+		c.telling = false
+	}
+	l.wakeWaiters()
+}
+
+// wakeWaiters ends all calls of unlockAndWait, if the lane is idle or never will be.
+func (l *Lane) wakeWaiters() {
+	if c := &l.completions; len(c.waiters) > 0 && (l.state.refuses() || l.failures.gaveUp || l.idle()) {
+		for _, w := range c.waiters {
+			close(w)
+		}
+		c.waiters = nil
+	}
+}
+
+// unlockAndWait lets go of the lock, and returns once the lane may be idle, or never will be. It fails when ctx is
+// over.
+func (l *Lane) unlockAndWait(ctx context.Context) error {
 	w := make(chan struct{})
-	c.waiters = append(c.waiters, w)
-	return w
+	l.completions.waiters = append(l.completions.waiters, w)
+	l.mu.Unlock()
+	select {
+	case <-w:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 }

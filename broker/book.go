@@ -20,9 +20,10 @@ import (
 	"github.com/agora-relay/agora/internal/pause"
 )
 
-// Book keeps records that are decided once: something is opened under a name, and later decided, each by the first who does.
-// It is a stream of its own, in which what stands is the first record of its subject, in the one order that the log has. So it does
-// not matter what a server knew when it took another one. Its methods may be called at the same time.
+// Book keeps records that are decided once: something is opened under a name, and later decided, each by the first who
+// does. It is a stream of its own, in which what stands is the first record of its subject, in the one order that the
+// log has. So it does not matter what a server knew when it took another one. Its methods may be called at the same
+// time.
 type Book struct {
 	b     *Broker
 	young atomic.Int64 // ticks until which a leader may know less than stands: it is new
@@ -59,10 +60,11 @@ func (k *Book) Keep() time.Duration { return k.b.cfg.BookKeep }
 // Bytes returns how much the book can hold: beyond it, nothing can be opened or decided.
 func (k *Book) Bytes() int64 { return k.b.cfg.BookBytes }
 
-// Open stores a record that opens something, unless one of that tenant and name stands, and returns what stands; mine says that this call has
-// stored it. It takes a few round trips, and tries again until ctx is over. Errors: UNAVAILABLE when the log could not be
-// reached by then, or has been away for longer than an election, or is full: the record may stand all the same, and opening it again tells; MESSAGE_TOO_LARGE; INVALID_REQUEST for an impossible name.
-// Of e it takes Tenant, Name, Body and Label, which has at most 512 bytes.
+// Open stores a record that opens something, unless one of that tenant and name stands, and returns what stands; mine
+// says that this call has stored it. It takes a few round trips, and tries again until ctx is over. Errors: UNAVAILABLE
+// when the log could not be reached by then, or has been away for longer than an election, or is full: the record may
+// stand all the same, and opening it again tells; MESSAGE_TOO_LARGE; INVALID_REQUEST for an impossible name. Of e it
+// takes Tenant, Name, Body and Label, which has at most 512 bytes.
 func (k *Book) Open(ctx context.Context, e Entry) (stands Entry, mine bool, err error) {
 	if e.Tenant == "" || e.Name == "" || len(e.Tenant) > maxBookName || len(e.Name) > maxBookName || len(e.Label) > maxLabel {
 		return Entry{}, false, agora.Errorf(agora.InvalidRequest, "the name of a record is empty, or too long")
@@ -70,8 +72,8 @@ func (k *Book) Open(ctx context.Context, e Entry) (stands Entry, mine bool, err 
 	return k.put(ctx, Entry{Tenant: e.Tenant, Name: e.Name, Body: e.Body, Label: e.Label})
 }
 
-// Decide stores a record that decides what opened stands for, unless one that does stands, and returns what stands as Open does. It fails with
-// ErrNotOpen when that is not in the book any more.
+// Decide stores a record that decides what opened stands for, unless one that does stands, and returns what stands as
+// Open does. It fails with ErrNotOpen when that is not in the book any more.
 func (k *Book) Decide(ctx context.Context, opened Entry, body []byte) (stands Entry, mine bool, err error) {
 	now, err := k.first(ctx, opened.Tenant, opened.Name, 0)
 	switch {
@@ -83,7 +85,8 @@ func (k *Book) Decide(ctx context.Context, opened Entry, body []byte) (stands En
 	return k.put(ctx, Entry{Tenant: opened.Tenant, Name: opened.Name, Decides: opened.Seq, Body: body})
 }
 
-// Get returns what is open under a name, and how that was decided; nil for what is not there. It is the word of the stream's leader, which is asked until ctx is over.
+// Get returns what is open under a name, and how that was decided; nil for what is not there. It is the word of the
+// stream's leader, which is asked until ctx is over.
 func (k *Book) Get(ctx context.Context, tenant, name string) (opened, decision *Entry, err error) {
 	o, err := k.first(ctx, tenant, name, 0)
 	if errors.Is(err, jslog.ErrNone) {
@@ -102,7 +105,8 @@ func (k *Book) Get(ctx context.Context, tenant, name string) (opened, decision *
 	return &o, &d, nil
 }
 
-// Last returns the Seq of the last record that the book has got, as the stream's leader knows it; 0 for none. Watches that have not got as far look at once.
+// Last returns the Seq of the last record that the book has got, as the stream's leader knows it; 0 for none. Watches
+// that have not got as far look at once.
 func (k *Book) Last(ctx context.Context) (uint64, error) {
 	m, err := k.b.log.Last(ctx, jslog.StreamName(jslog.BookKind, ""), jslog.BookPrefix+">")
 	if errors.Is(err, jslog.ErrNone) {
@@ -115,8 +119,8 @@ func (k *Book) Last(ctx context.Context) (uint64, error) {
 	return m.Seq, nil
 }
 
-// put stores e unless one of its subject stands, and returns the one that does. A leader may refuse a record where none stands, and an acknowledgement may be lost: what counts is what
-// is read, and whose mark that has.
+// put stores e unless one of its subject stands, and returns the one that does. A leader may refuse a record where none
+// stands, and an acknowledgement may be lost: what counts is what is read, and whose mark that has.
 func (k *Book) put(ctx context.Context, e Entry) (stands Entry, mine bool, err error) {
 	rand.Read(e.mark[:])
 	body := appendEntry(nil, &e)
@@ -149,7 +153,8 @@ func (k *Book) patient(ctx context.Context) bool {
 	return !k.b.Lost() && pause.For(ctx, jslog.RetryPause) && k.b.ctx.Err() == nil
 }
 
-// publish sends a record once. An *agora.Error says that the log is full; after another one the record may be stored or not.
+// publish sends a record once. An *agora.Error says that the log is full; after another one the record may be stored or
+// not.
 func (k *Book) publish(ctx context.Context, e *Entry, body []byte) error {
 	m := nats.NewMsg(bookSubject(e.Tenant, e.Name, e.Decides))
 	m.Header["Nats-Expected-Last-Subject-Sequence"] = []string{"0"}
@@ -178,7 +183,8 @@ func (k *Book) hint(seq uint64) { _ = k.b.nc.Publish(jslog.BookHint, strconv.App
 // noteNewLeader says that the stream may have a new leader, which may not have caught up with what it is bound by.
 func (k *Book) noteNewLeader() { k.young.Store(agora.Ticks() + int64(k.b.cfg.lag)) }
 
-// first is read, again and again until there is an answer, or ctx is over. It takes the word of a new leader that something is not there for none.
+// first is read, again and again until there is an answer, or ctx is over. It takes the word of a new leader that
+// something is not there for none.
 func (k *Book) first(ctx context.Context, tenant, name string, of uint64) (Entry, error) {
 	for {
 		e, err := k.read(ctx, tenant, name, of)

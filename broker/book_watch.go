@@ -12,12 +12,15 @@ import (
 	"github.com/agora-relay/agora/broker/jslog"
 )
 
-// BookReader is told what stands in the book. Its functions are called by the goroutine of Watch, one at a time, and should not block.
+// BookReader is told what stands in the book. Its functions are called by the goroutine of Watch, one at a time, and
+// should not block.
 type BookReader struct {
-	// Entry is told of each record from the beginning, in order, and then as they come; it may be told of one again. Of two that open the same name, or decide the
-	// same, the first stands, until Gone is told of it: it is before any record is told that was stored later.
+	// Entry is told of each record from the beginning, in order, and then as they come; it may be told of one again. Of
+	// two that open the same name, or decide the same, the first stands, until Gone is told of it: it is before any
+	// record is told that was stored later.
 	Entry func(Entry)
-	// Gone is told that nothing stands any more whose Seq is below first: it was kept long enough, or somebody has deleted it.
+	// Gone is told that nothing stands any more whose Seq is below first: it was kept long enough, or somebody has
+	// deleted it.
 	Gone func(first uint64)
 	// Read is told after each look into the log that all was told up to a Seq, or why that can't be said now.
 	Read func(upTo uint64, err error)
@@ -39,8 +42,9 @@ const (
 	bookPatient = 2 * time.Second
 )
 
-// Watch tells r what stands in the book until ctx is over, or the Broker closed: it returns why. Records are found at once by a hint of whoever stores them, and
-// within a second or two where none comes. It goes on after the connection, a leader or the whole stream was lost. It needs no consumer at the server.
+// Watch tells r what stands in the book until ctx is over, or the Broker closed: it returns why. Records are found at
+// once by a hint of whoever stores them, and within a second or two where none comes. It goes on after the connection,
+// a leader or the whole stream was lost. It needs no consumer at the server.
 func (k *Book) Watch(ctx context.Context, r BookReader) error {
 	hints := make(chan *nats.Msg, 64) // one that finds no room is as good as those that do
 	sub, err := k.b.nc.ChanSubscribe(jslog.BookHint, hints)

@@ -11,8 +11,8 @@ import (
 	"github.com/agora-relay/agora/broker/record"
 )
 
-// catchUp returns the next piece of the log. When there is no more of it, the inbox
-// is live again, and read returns nothing; nor does it where the log is to be read again, after wait. It waits for its turn first.
+// catchUp returns the next piece of the log. When there is no more of it, the inbox is live again, and read returns
+// nothing; nor does it where the log is to be read again, after wait. It waits for its turn first.
 func (i *Inbox) catchUp(ctx context.Context, max int) (msgs []agora.Message, wait time.Duration, err error) {
 	defer i.b.cfg.Turns.Take()()
 	at, whole := i.b.Now(), i.reading.whole
@@ -51,8 +51,8 @@ func (i *Inbox) catchUp(ctx context.Context, max int) (msgs []agora.Message, wai
 	return nil, wait, err
 }
 
-// page reads the log from the last record that was read, which is read again: while it is there, nothing after it is gone.
-// It must not use up what the answer may hold. last is what the leader has last, nil where that is not known.
+// page reads the log from the last record that was read, which is read again: while it is there, nothing after it is
+// gone. It must not use up what the answer may hold. last is what the leader has last, nil where that is not known.
 func (i *Inbox) page(ctx context.Context, max int, last *jslog.Record) (jslog.Page, error) {
 	q := jslog.Query{Stream: i.at.Stream, Subject: i.at.Log(), Seq: i.end.seq, Bytes: max + i.end.size}
 	if i.end.seq == 0 {
@@ -75,9 +75,10 @@ func (i *Inbox) page(ctx context.Context, max int, last *jslog.Record) (jslog.Pa
 }
 
 // endsHere makes the inbox live again where the stream's leader still has the last record that was read, or that came
-// live behind it, and nothing beyond, as most who return have missed nothing: then nothing was taken since either, and the log, which costs more, need not be read once more.
-// It returns false where the leader has not got that far, or further, or something of that record is still to be read; and
-// where there is no leader: replicas can be read all the same. last is what the leader has, nil where that is not known.
+// live behind it, and nothing beyond, as most who return have missed nothing: then nothing was taken since either, and
+// the log, which costs more, need not be read once more. It returns false where the leader has not got that far, or
+// further, or something of that record is still to be read; and where there is no leader: replicas can be read all the
+// same. last is what the leader has, nil where that is not known.
 func (i *Inbox) endsHere(ctx context.Context, at time.Time) (last *jslog.Record, known bool) {
 	last, err := i.b.log.Last(ctx, i.at.Stream, i.at.Log())
 	if err != nil {
@@ -110,8 +111,8 @@ const (
 	maxDoubts = 50 // then the leader is right: the live record is gone again
 )
 
-// caughtUp makes the inbox live again when the stream's leader knows of nothing beyond what was read. A replica
-// that lags may have answered the reads, and a live record may have come meanwhile: then there is more to read. The reads
+// caughtUp makes the inbox live again when the stream's leader knows of nothing beyond what was read. A replica that
+// lags may have answered the reads, and a live record may have come meanwhile: then there is more to read. The reads
 // began at at. wait is how long to wait before the log is read again.
 func (i *Inbox) caughtUp(ctx context.Context, at time.Time) (wait time.Duration, err error) {
 	last, err := i.b.log.Last(ctx, i.at.Stream, i.at.Log())

@@ -237,8 +237,8 @@ func (d *dialer) Dial(network, address string) (net.Conn, error) {
 	return fragile{c}, nil
 }
 
-// fragile is a connection that ends with the first write that fails, as one does that takes nothing for writeTime. The client would go on
-// with it, less what it could not write.
+// fragile is a connection that ends with the first write that fails, as one does that takes nothing for writeTime. The
+// client would go on with it, less what it could not write.
 type fragile struct{ net.Conn }
 
 // Write writes to the connection, or ends it.

@@ -11,12 +11,11 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/agora-relay/agora"
-	"github.com/agora-relay/agora/broker/audit"
 	"github.com/agora-relay/agora/broker/jslog"
 )
 
-// dispatcher hands the messages of the live subjects that a Broker listens to to its inboxes. They come through a few channels,
-// each read by one goroutine that never blocks.
+// dispatcher hands the messages of the live subjects that a Broker listens to to its inboxes. They come through a few
+// channels, each read by one goroutine that never blocks.
 type dispatcher struct {
 	conn       *conn
 	dropped    *atomic.Uint64 // counts live records that reached no inbox
@@ -32,7 +31,13 @@ type dispatcher struct {
 type streamSubs struct {
 	subjects int
 	recent   []*subscription // subscribed a moment ago, the oldest first
-	compared audit.Comparison
+	compared comparison
+}
+
+// comparison is how far the inboxes of a stream were compared with it.
+type comparison struct {
+	upTo uint64 // what was stored up to this sequence they have, but those that read the log then; 0 if that is not known
+	anew int    // how often the stream was made anew, as far as was seen
 }
 
 // subscription is one live subject.
@@ -194,7 +199,7 @@ func (t *dispatcher) close() {
 func (t *dispatcher) markRestarted(stream string) {
 	t.mu.Lock()
 	c := t.subsOf(stream)
-	c.compared = audit.Comparison{Anew: c.compared.Anew + 1}
+	c.compared = comparison{anew: c.compared.anew + 1}
 	t.mu.Unlock()
 	for _, sub := range t.of(stream) {
 		sub.each((*Inbox).markLagging)
@@ -222,34 +227,23 @@ func (t *dispatcher) listening(stream string) bool {
 	return c != nil && c.subjects > 0
 }
 
-// Compared returns how far the inboxes of a stream were compared with it.
-func (t *dispatcher) Compared(stream string) audit.Comparison {
+// compared returns how far the inboxes of a stream were compared with it.
+func (t *dispatcher) compared(stream string) comparison {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
 	if c := t.streams[stream]; c != nil {
 		return c.compared
 	}
-	return audit.Comparison{}
+	return comparison{}
 }
 
-// SetCompared notes how far they were, unless the stream was made anew since.
-func (t *dispatcher) SetCompared(stream string, c audit.Comparison) {
+// setCompared notes how far they were, unless the stream was made anew since.
+func (t *dispatcher) setCompared(stream string, c comparison) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if of := t.subsOf(stream); of.compared.Anew == c.Anew {
+	if of := t.subsOf(stream); of.compared.anew == c.anew {
 		of.compared = c
 	}
-}
-
-// Subjects returns the subjects of a stream that are listened to.
-func (t *dispatcher) Subjects(stream string) []audit.Subject { return subjectsOf(t.of(stream)) }
-
-func subjectsOf(subs []*subscription) []audit.Subject {
-	all := make([]audit.Subject, len(subs))
-	for k, sub := range subs {
-		all[k] = sub
-	}
-	return all
 }
 
 // of returns the subjects of a stream that are listened to.
@@ -265,11 +259,10 @@ func (t *dispatcher) of(stream string) []*subscription {
 	return all
 }
 
-// Log returns the subject under which what is listened to is stored.
-func (t *subscription) Log() string { return t.at.Log() }
-
-// Compare compares the inboxes of the subject with its last record: see [audit.Subject].
-func (t *subscription) Compare(last uint64, at time.Time, sure bool) (reading bool) {
+// compare tells the inboxes of the subject what an audit that began at at found to be its last record: 0 for none. sure
+// says that the answer is as new as the leader's was then. It reports whether some were not compared, as they read the
+// log.
+func (t *subscription) compare(last uint64, at time.Time, sure bool) (reading bool) {
 	t.each(func(i *Inbox) {
 		switch i.compare(last, at, sure) {
 		case missedRecords:
@@ -282,7 +275,7 @@ func (t *subscription) Compare(last uint64, at time.Time, sure bool) (reading bo
 }
 
 // matured returns those subjects of a stream that were subscribed at least so long ago, each once.
-func (t *dispatcher) matured(stream string, young time.Duration) []audit.Subject {
+func (t *dispatcher) matured(stream string, young time.Duration) []*subscription {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	c := t.streams[stream]
@@ -293,7 +286,7 @@ func (t *dispatcher) matured(stream string, young time.Duration) []audit.Subject
 	for n < len(c.recent) && time.Duration(now-c.recent[n].since) >= young {
 		n++
 	}
-	grown := subjectsOf(c.recent[:n])
+	grown := c.recent[:n:n]
 	if c.recent = c.recent[n:]; len(c.recent) == 0 {
 		c.recent = nil
 	}

@@ -50,7 +50,7 @@ func (x *attack) refuseInDoubt(ms ...agora.Message) {
 func (x *attack) reachAgain() {
 	x.t.Helper()
 	x.c.Reset()
-	await.True(x.t, "the lane has asked the log", func() bool { x.old.mu.Lock(); defer x.old.mu.Unlock(); return x.old.state == active })
+	await.True(x.t, "the lane has asked the log", func() bool { x.old.mu.Lock(); defer x.old.mu.Unlock(); return x.old.state == laneActive })
 }
 
 // TestWhatWasRefusedInDoubtIsMarkedWhenItComesAgain: the sender was told to send it again, and the mailbox has taken the first copy,

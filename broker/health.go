@@ -99,8 +99,8 @@ const (
 	takesNothingFor   = 30 * time.Second // since the last refusal: nobody has tried since, and it may be well again
 )
 
-// takes is whether a stream takes records, by what became of those that were sent last. A disk that is full and a leader that is gone
-// show here alone: the connection to the log stands.
+// takes is whether a stream takes records, by what became of those that were sent last. A disk that is full and a
+// leader that is gone show here alone: the connection to the log stands.
 type takes struct {
 	since atomic.Int64 // ticks at the first refusal since a record was stored; 0 for none
 	last  atomic.Int64 // ticks at the last one
@@ -120,7 +120,8 @@ func (t *takes) stored() {
 	}
 }
 
-// forget forgets what was refused, as another leader may have the stream: else an edge that refuses newcomers, of whom a record would come, waits for nothing.
+// forget forgets what was refused, as another leader may have the stream: else an edge that refuses newcomers, of whom
+// a record would come, waits for nothing.
 func (t *takes) forget() { t.since.Store(0) }
 
 // nothing reports whether the stream takes nothing now.
@@ -129,8 +130,9 @@ func (t *takes) nothing() bool {
 	return since != 0 && time.Duration(now-since) >= takesNothingAfter && time.Duration(now-t.last.Load()) < takesNothingFor
 }
 
-// Stores returns UNAVAILABLE, with the stream's name, while nothing can be stored in a stream: for 5 s, all that this edge sent there was
-// refused, or not answered for longer than an election lasts. It does not block, and knows nothing of streams to which nothing is sent.
+// Stores returns UNAVAILABLE, with the stream's name, while nothing can be stored in a stream: for 5 s, all that this
+// edge sent there was refused, or not answered for longer than an election lasts. It does not block, and knows nothing
+// of streams to which nothing is sent.
 func (b *Broker) Stores() error {
 	for _, name := range b.streams.names() {
 		if w := b.watchers[name]; w != nil && w.stores.nothing() {

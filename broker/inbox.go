@@ -122,7 +122,8 @@ func (s inboxState) String() string {
 // lags reports whether the log must be read.
 func (s inboxState) lags() bool { return s == inboxLags || s == inboxStages }
 
-// hears moves the inbox on by an event, and reports whether its reader is to be woken, who was told that there is nothing. The lock is held.
+// hears moves the inbox on by an event. It reports whether to wake the reader, which was told that there is nothing.
+// The lock is held.
 func (i *Inbox) hears(e inboxEvent) (wakes bool) {
 	was := i.state
 	i.state = inboxNext[was][e]
@@ -135,7 +136,7 @@ type inboxBegin uint8
 const (
 	inboxBegun   inboxBegin = iota // nothing more
 	inboxUnknown                   // nothing is known of the mailbox, which may well be empty: the leader is asked before the log is read
-	inboxForeign                   // the listener named a position that is none of the address's: a gap is told
+	inboxForeign                   // the listener named a position that is none of the address's: a gap comes first
 )
 
 func (b inboxBegin) String() string { return [...]string{"begun", "unknown", "foreign"}[b] }
@@ -151,8 +152,8 @@ func (f From) begins() inboxBegin {
 	return inboxBegun
 }
 
-// readScratch is what an inbox needs only while it has something to read: an inbox that is busy now and
-// then, as most are, takes one for each answer. Whoever calls Next has it.
+// readScratch is what an inbox needs only while it has something to read. Most inboxes are busy now and then, and take
+// one for each answer. The goroutine that calls Next owns it.
 type readScratch struct {
 	batch []liveRecord    // what take has taken from the queue
 	msgs  []agora.Message // what Next returned last
@@ -197,12 +198,12 @@ func (b *Broker) Listen(to agora.Address, from From, wake func()) *Inbox {
 	return i
 }
 
-// Next returns the messages stored after those it returned last, in order and
-// without gaps, about max bytes of them (at least one message); none when there are
-// none now: then wake is called when there are. It reads the log, blocking, when the inbox fell behind: a slow reader slows only
-// itself. A message of Kind Gap tells that those from its N up to its Seq may be lost. One goroutine at a time may call it. The
-// slice is good until the next call; the bodies are shared, stay, and are not to be changed. On error nothing is
-// lost: it may be called again (the caller waits a moment; wake will not be called for this).
+// Next returns the messages stored after those it returned last, in order and without gaps, about max bytes of them (at
+// least one message); none when there are none now: then wake is called when there are. It reads the log, blocking,
+// when the inbox fell behind: a slow reader slows only itself. A message of Kind Gap tells that those from its N up to
+// its Seq may be lost. One goroutine at a time may call it. The slice is good until the next call; the bodies are
+// shared, stay, and are not to be changed. On error nothing is lost: it may be called again (the caller waits a moment;
+// wake will not be called for this).
 func (i *Inbox) Next(ctx context.Context, max int) ([]agora.Message, error) {
 	for {
 		msgs, more := i.Take(max)
@@ -226,7 +227,8 @@ func (i *Inbox) Next(ctx context.Context, max int) ([]agora.Message, error) {
 	}
 }
 
-// Take is Next as far as that need not wait: more tells that nothing is queued but the log is to be read, which only Next does.
+// Take is Next for a caller that must not wait: more reports that nothing is queued and the log must be read, which
+// only Next does.
 func (i *Inbox) Take(max int) (msgs []agora.Message, more bool) {
 	r := &i.reading
 	r.stamp = 0
@@ -263,8 +265,9 @@ func (i *Inbox) Take(max int) (msgs []agora.Message, more bool) {
 	return d.msgs, false
 }
 
-// beginsEmpty makes the inbox live where nothing is known of its mailbox, and the stream's leader has nothing there: so it is with most
-// agents that are new, and reading the log costs ten times as much. It returns false, and has changed nothing, where there is something to read.
+// beginsEmpty makes the inbox live where nothing is known of its mailbox, and the stream's leader has nothing there: so
+// it is with most agents that are new, and reading the log costs ten times as much. It returns false, and has changed
+// nothing, where there is something to read.
 func (i *Inbox) beginsEmpty(ctx context.Context) bool {
 	if i.reading.begins != inboxUnknown {
 		return false
@@ -279,10 +282,11 @@ func (i *Inbox) beginsEmpty(ctx context.Context) bool {
 }
 
 // Stamp returns when the first record of what Next returned last was stored, by the log's clock in Unix
-// nanoseconds; 0 where it returned none. It is for who calls Next.
+// nanoseconds; 0 where it returned none. It is for the caller of Next.
 func (i *Inbox) Stamp() int64 { return i.reading.stamp }
 
-// Tail returns when the inbox was last known to have read or queued everything that was stored, and the position it had then.
+// Tail returns when the inbox was last known to have read or queued everything that was stored, and the position it had
+// then.
 func (i *Inbox) Tail() (seq uint64, at time.Time) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -323,7 +327,7 @@ func (i *Inbox) call() {
 }
 
 // pop moves about max bytes of the queue into the batch, so that decoding holds up no
-// live record. With nothing queued it says whether the log has to be read, and if not, arms the wake.
+// live record. When nothing is queued, it reports whether the log must be read, and if not, arms the wake.
 func (i *Inbox) pop(d *readScratch, max int) (behind bool) {
 	i.mu.Lock()
 	defer i.mu.Unlock()

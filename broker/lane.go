@@ -57,7 +57,7 @@ type Result struct {
 // A part that could not be stored for the moment (UNAVAILABLE) ends its stream: the lane
 // stores an Abort for it as soon as it can, before anything else. And no higher
 // number overtakes it: the lane refuses those until the number comes
-// again, with the same message or another. So whoever was refused n goes on from n.
+// again, with the same message or another. So a client whose n was refused continues from n.
 type Lane struct {
 	b       *Broker
 	cfg     LaneConfig
@@ -65,7 +65,7 @@ type Lane struct {
 	stream  *watcher // of the stream that keeps its records
 	subject string   // of its records
 	origin  int      // what a record says of the lane takes, at most
-	number  uint64   // finds the lane when its records are acknowledged
+	number  uint64   // by which the answers to its records find it
 
 	stuck atomic.Bool // what is in hand waits for longer than an election takes
 
@@ -74,13 +74,13 @@ type Lane struct {
 	ledger      ledger.Ledger
 	fence       laneFence
 	history     laneHistory
-	queue       batches  // gather for the next records
+	queue       batches  // that gather for the next records
 	queued      int      // bytes that they take in records, at most
 	turn        laneTurn // whether the next record waits for those of other lanes
 	pace        lanePace // at which records go
 	inflight    *batch   // on its way, or of unknown fate; nil when there is none
 	completions completions
-	recovery    *recovery // a goroutine of the lane's that is asking the log; nil when there is none
+	recovery    *recovery // the goroutine that asks the log where the lane stands; nil when there is none
 	failures    laneFailures
 	watched     bool // the retrier has the lane
 }
@@ -93,9 +93,8 @@ type laneFence struct {
 
 // laneHistory is how far the lane's ledger reckons with the log.
 type laneHistory struct {
-	known     bool   // the ledger is complete: nothing of an earlier holder can be stored any more
-	inherited bool   // the log was read once
-	last      uint64 // sequence of the last record of the lane that the ledger reckons with
+	known bool   // the log was read once: the ledger is complete, and nothing of an earlier holder can be stored any more
+	last  uint64 // sequence of the last record of the lane that the ledger reckons with
 }
 
 // laneFailures are what the lane has refused for the moment, and makes good.
@@ -105,18 +104,6 @@ type laneFailures struct {
 	abortAt time.Time     // when to try next to store what is owed to streams over a hole
 }
 
-type laneState uint8
-
-const (
-	active    laneState = iota
-	suspended           // the log can't be reached: what comes is refused at once
-	dead                // a younger epoch holds the lane
-	ended               // Close was called
-)
-
-// over reports whether the lane takes nothing more.
-func (s laneState) over() bool { return s == dead || s == ended }
-
 var errLaneOver = errors.New("the lane is over")
 
 // Lane returns a new lane. Nothing is sent before the first Put.
@@ -124,9 +111,9 @@ func (b *Broker) Lane(cfg LaneConfig) *Lane {
 	l := &Lane{b: b, cfg: cfg, at: jslog.Locate(cfg.To, b.cfg.Shards)}
 	l.stream, l.subject, l.fence.subject = b.watchers[l.at.Stream], l.at.Log(), l.at.Fence(cfg.Session)
 	l.origin = record.OriginSize(record.Origin{Session: cfg.Session, From: cfg.From})
-	l.ledger, l.history = ledger.New(!cfg.Used), laneHistory{known: !cfg.Used, inherited: !cfg.Used}
+	l.ledger, l.history = ledger.New(!cfg.Used), laneHistory{known: !cfg.Used}
 	if p := cfg.Parked; p != nil { // it goes on where it was put aside
-		l.ledger, l.fence.seq, l.history = p.ledger.Unpark(), p.fenceSeq, laneHistory{known: !p.read, inherited: !p.read, last: p.lastSeq}
+		l.ledger, l.fence.seq, l.history = p.ledger.Unpark(), p.fenceSeq, laneHistory{known: !p.read, last: p.lastSeq}
 		if p.read {
 			l.history.last = 0 // all of it is read
 		}
@@ -147,7 +134,7 @@ func (l *Lane) Put(m agora.Message, done func(Result)) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.gather(&it)
-	if l.state == active {
+	if !l.state.refuses() {
 		l.advance()
 	} else {
 		l.refuseQueue(nil)
@@ -158,7 +145,8 @@ func (l *Lane) Put(m agora.Message, done func(Result)) {
 	l.tellLater()
 }
 
-// gather adds an item to those of the next record. Where too much has gathered it is refused, once it is its turn.
+// gather adds an item to those of the next records. When too much has gathered, the lane refuses the item once its turn
+// comes.
 func (l *Lane) gather(it *item) {
 	it.room = record.SizeOf(&it.m)
 	if l.queue.first != nil && l.queued+it.room > l.b.cfg.LaneBytes {
@@ -171,8 +159,8 @@ func (l *Lane) gather(it *item) {
 	l.queue.last.items = append(l.queue.last.items, *it)
 }
 
-// Pass says that a number was used up before it got here: it is not waited
-// for, if it was refused for the moment. Nothing is stored under it.
+// Pass skips number n, which was used up before it reached the lane: the lane no longer waits for its retry. Nothing is
+// stored under it.
 func (l *Lane) Pass(n uint64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -183,7 +171,7 @@ func (l *Lane) Pass(n uint64) {
 	}
 }
 
-// Holds reports whether a message with a number was Put whose fate is not told yet.
+// Holds reports whether the lane holds a message with a number that it has not answered.
 func (l *Lane) Holds(n uint64) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -191,19 +179,21 @@ func (l *Lane) Holds(n uint64) bool {
 	return l.inflight.has(has) || l.queue.has(has)
 }
 
-// MayBeOpen reports whether a stream may be open in the log, or become so by what is in hand: then its end is still to be stored, by this lane or by who has it next.
+// MayBeOpen reports whether a stream may be open in the log, or become so by a message that the lane holds. Then its
+// end is still to be stored, by this lane or by its next holder.
 func (l *Lane) MayBeOpen(stream string) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.state != active || !l.history.known || l.ledger.AwaitsEnd(stream) || l.inflight != nil && slices.Contains(l.inflight.aborts, stream) {
+	if l.state.refuses() || !l.history.known || l.ledger.AwaitsEnd(stream) || l.inflight != nil && slices.Contains(l.inflight.aborts, stream) {
 		return true
 	}
 	has := func(it *item) bool { return it.m.Stream == stream }
 	return l.inflight.has(has) || l.queue.has(has)
 }
 
-// Next returns the number behind the highest that the lane's client is known to have used; 0 where it has used none. Where an earlier holder of the session may
-// have used the lane, it has the lane fence and read the log first. It blocks until that is done, and fails when the lane is over, or ctx.
+// Next returns the number behind the highest that the lane's client is known to have used; 0 when it has used none.
+// When an earlier holder of the session may have used the lane, the lane fences and reads the log first. Next blocks
+// until then; it fails when the lane or ctx is over.
 func (l *Lane) Next(ctx context.Context) (uint64, error) {
 	for {
 		l.mu.Lock()
@@ -211,45 +201,30 @@ func (l *Lane) Next(ctx context.Context) (uint64, error) {
 		case l.state.over():
 			l.mu.Unlock()
 			return 0, errLaneOver
-		case l.state == active && l.history.known:
+		case l.state != laneSuspended && l.history.known:
 			n := l.ledger.Next()
 			l.mu.Unlock()
 			return n, nil
-		case l.state == active:
+		default:
 			l.startRecovery(false)
 		}
-		wait := l.completions.wait()
-		l.mu.Unlock()
-		select {
-		case <-wait:
-		case <-ctx.Done():
-			return 0, ctx.Err()
+		if err := l.unlockAndWait(ctx); err != nil {
+			return 0, err
 		}
 	}
 }
 
-// Stuck reports whether the log can't be reached for longer than an election takes: for what this lane has in
-// hand, or for anything. What was put in is tried until it is stored, or refused half a
-// minute after the first of it; but whoever has something new to begin does better to be told. It never blocks.
+// Stuck reports whether the log has been away for longer than an election takes: for this lane's messages, or for all.
+// The lane tries to store its messages until it gives up, half a minute after the first of them; but a caller that
+// would begin something new should refuse it now. Stuck never blocks.
 func (l *Lane) Stuck() bool { return l.stuck.Load() || l.b.Lost() }
-
-// waiting returns how long the lane has waited for the log.
-func (l *Lane) waiting(now time.Time) time.Duration {
-	switch {
-	case l.inflight != nil && !l.inflight.first.IsZero():
-		return now.Sub(l.inflight.first)
-	case l.recovery != nil:
-		return now.Sub(l.recovery.since)
-	}
-	return 0
-}
 
 // Flush returns nil once nothing is gathered or in flight and nothing was given up: a clean hand-over.
 // It returns an error when the lane died or gave up with parts in hand, or ctx is over.
 func (l *Lane) Flush(ctx context.Context) error {
 	for {
 		l.mu.Lock()
-		if l.state == dead || l.failures.gaveUp {
+		if l.state == laneDead || l.failures.gaveUp {
 			l.mu.Unlock()
 			return errLaneOver
 		}
@@ -257,34 +232,31 @@ func (l *Lane) Flush(ctx context.Context) error {
 			l.mu.Unlock()
 			return nil
 		}
-		wait := l.completions.wait()
-		l.mu.Unlock()
-		select {
-		case <-wait:
-		case <-ctx.Done():
-			return ctx.Err()
+		if err := l.unlockAndWait(ctx); err != nil {
+			return err
 		}
 	}
 }
 
-// Close ends the lane: what is not stored is answered with UNAVAILABLE. Idempotent.
+// Close ends the lane and answers what is not stored with UNAVAILABLE. It is idempotent.
 func (l *Lane) Close() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.state != ended {
-		l.finish(ended)
-	}
+	l.finish(laneCloses)
 	l.tellLater()
 }
 
 // idle reports whether nothing is in hand.
 func (l *Lane) idle() bool {
-	return l.queue.first == nil && l.inflight == nil && l.recovery == nil && !l.failures.lost.Any() &&
+	return l.queue.first == nil && l.inflight == nil && !l.state.asks() && !l.failures.lost.Any() &&
 		!l.ledger.OwesAborts() && l.completions.first == nil && !l.completions.telling
 }
 
-// finish answers all that is in hand and stops the lane's goroutine.
-func (l *Lane) finish(s laneState) {
+// finish ends the lane: it answers all that the lane holds, and stops its goroutine.
+func (l *Lane) finish(e laneEvent) {
+	if l.state == laneEnded {
+		return
+	}
 	if l.inflight != nil || l.queue.first != nil || l.failures.lost.Any() || l.ledger.OwesAborts() {
 		l.failures.gaveUp = true
 	}
@@ -292,18 +264,19 @@ func (l *Lane) finish(s laneState) {
 		l.recovery.cancel()
 	}
 	l.refuseAll(errLaneOver)
-	l.state = s
+	l.hears(e)
 	if l.inflight != nil {
 		l.landed().release()
 	}
 	l.failures.lost.Clear()
 	l.wakeWaiters()
-	if s == ended {
+	if l.state == laneEnded {
 		l.b.forgetLane(l)
 	}
 }
 
-// refuseAll answers what is in flight and what is gathered with UNAVAILABLE. The record itself stays: it may be stored.
+// refuseAll answers the items in flight and those that gather with UNAVAILABLE. The record in flight stays: it may be
+// stored.
 func (l *Lane) refuseAll(why error) {
 	if f := l.inflight; f != nil {
 		refused := newBatch()
@@ -319,7 +292,8 @@ func (l *Lane) refuseAll(why error) {
 	l.refuseQueue(why)
 }
 
-// refuseQueue answers what is gathered with UNAVAILABLE while the ledger can't be asked, and remembers what that means for its streams.
+// refuseQueue answers the items that gather with UNAVAILABLE while the ledger can't be asked, and remembers what that
+// means for their streams.
 func (l *Lane) refuseQueue(why error) {
 	for f := l.queue.pop(); f != nil; f = l.queue.pop() {
 		for i := range f.items {
@@ -335,50 +309,6 @@ func (l *Lane) refuseQueue(why error) {
 	l.queued = 0
 }
 
-// tellLater has another goroutine tell the senders of what is answered. The lock is held.
-func (l *Lane) tellLater() {
-	if c := &l.completions; c.first != nil && !c.telling && !c.posted {
-		c.posted = true
-		l.b.callbacks.post(func() {
-			l.mu.Lock()
-			defer l.mu.Unlock()
-			l.tell()
-		})
-	}
-}
-
-// tell tells the senders of what is answered, in order: one goroutine at a time does. The lock is held, but not while it tells.
-func (l *Lane) tell() {
-	c := &l.completions
-	c.posted = false
-	for c.first != nil && !c.telling {
-		told := c.batches
-		c.batches, c.telling = batches{}, true
-		l.mu.Unlock()
-		for f := told.pop(); f != nil; f = told.pop() {
-			for i := range f.items {
-				if it := &f.items[i]; !it.toldOff() {
-					it.done(it.result(f.seq))
-				}
-			}
-			f.release()
-		}
-		l.mu.Lock()
-		c.telling = false
-	}
-	l.wakeWaiters()
-}
-
-// wakeWaiters wakes those who wait for the lane to be idle, if it is or never will be.
-func (l *Lane) wakeWaiters() {
-	if c := &l.completions; len(c.waiters) > 0 && (l.state != active || l.failures.gaveUp || l.idle()) {
-		for _, w := range c.waiters {
-			close(w)
-		}
-		c.waiters = nil
-	}
-}
-
 // Parked is what has to be kept of a lane that was put aside, so that it can go on: a few words in place of a lane.
 // The zero value is a lane that was never used.
 type Parked struct {
@@ -391,19 +321,19 @@ type Parked struct {
 // with it under the same epoch. It does nothing, and returns false, while there is anything that a lane
 // put aside could not answer for: parts in hand, open streams, numbers that must come again, parts given up.
 //
-// What is told apart by id or index may be said again within the duplicate window, and the lane must know it then: put aside
-// earlier, it reads the log before its next record. That costs, so it is done only where costly is set.
+// What is told apart by id or index may be said again within the duplicate window, and the lane must know it then: put
+// aside earlier, it reads the log before its next record. That costs, so it is done only where costly is set.
 func (l *Lane) Park(costly bool) (Parked, bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	kept, all, ok := l.ledger.Park(time.Now(), l.b.cfg.Duplicates)
-	if !ok || l.state != active || !l.idle() || l.failures.gaveUp {
+	if !ok || l.state != laneActive || !l.idle() || l.failures.gaveUp {
 		return Parked{}, false
 	}
 	p := Parked{ledger: kept, lastSeq: l.history.last, fenceSeq: l.fence.seq, read: !l.history.known || !all}
 	if p.read && !costly {
 		return Parked{}, false
 	}
-	l.finish(ended)
+	l.finish(laneCloses)
 	return p, true
 }

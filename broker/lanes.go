@@ -13,7 +13,7 @@ import (
 	"github.com/agora-relay/agora/internal/guard"
 )
 
-// laneRegistry is the lanes that are open. The zero value is ready.
+// laneRegistry finds the open lanes by number. The zero value is ready.
 type laneRegistry struct {
 	acks string // prefix of the subjects on which their records are acknowledged
 
@@ -77,7 +77,8 @@ func (b *Broker) forgetLane(l *Lane) {
 	b.count.lanes.Add(-1)
 }
 
-// retrier looks after lanes that have something in hand: it sends again, gives up waiting, ends pauses.
+// retrier visits the lanes that wait for something: it sends records again, gives up waiting for an answer, ends
+// pauses.
 type retrier struct {
 	some chan struct{} // holds one token when there is reason to look now
 
@@ -96,7 +97,7 @@ const (
 
 func (s *retrier) init() { s.some, s.m = make(chan struct{}, 1), make(map[*Lane]struct{}) }
 
-// hurry has every record sent again now that has been on its way for longer than is usual.
+// hurry has each record sent again at once that has been in flight for longer than usual.
 func (s *retrier) hurry() {
 	s.mu.Lock()
 	s.hurries = true
@@ -104,7 +105,8 @@ func (s *retrier) hurry() {
 	signal(s.some)
 }
 
-// add has a lane looked after. It reports whether the retrier has to be woken to look at it within retrierEvery.
+// add adds a lane to those that the retrier visits. It reports whether the retrier must be woken to do so within
+// retrierEvery.
 func (s *retrier) add(l *Lane) (wake bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -129,7 +131,8 @@ func (s *retrier) rest() bool {
 	return !s.awake
 }
 
-// all returns the lanes, to be cleared and not used once it is called again, and whether their records are to be sent again at once.
+// all returns the lanes, to be cleared and not used once it is called again, and whether their records are to be sent
+// again at once.
 func (s *retrier) all() (lanes []*Lane, hurry bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -154,8 +157,8 @@ func (l *Lane) watch() {
 	}
 }
 
-// run looks after the lanes until ctx is over. It sleeps while no lane has had anything in hand for a while. While some have,
-// it looks by itself and is not woken for each of them: a lone record in a lane would have it woken every time.
+// run looks after the lanes until ctx is over. It sleeps while no lane has had anything in hand for a while. While some
+// have, it looks by itself and is not woken for each of them: a lone record in a lane would have it woken every time.
 func (s *retrier) run(ctx context.Context) {
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
@@ -182,21 +185,27 @@ func (s *retrier) run(ctx context.Context) {
 	}
 }
 
-// doDue does what is due for a lane, and says when to look again, if at all.
+// doDue does what is due for a lane, and returns when to visit it again, if at all.
 func (l *Lane) doDue(now time.Time, hurry bool) (wait time.Duration, more bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	wait = retrierEvery
-	waiting := l.waiting(now)
+	var waiting time.Duration // for the log
+	switch {
+	case l.inflight != nil && !l.inflight.first.IsZero():
+		waiting = now.Sub(l.inflight.first)
+	case l.state.asks():
+		waiting = now.Sub(l.recovery.since)
+	}
 	if waiting > l.b.cfg.Election {
 		l.stuck.Store(true)
 		l.stream.stores.refused()
 	}
 	switch {
 	case l.state.over():
-	case l.recovery != nil && waiting > l.b.cfg.GiveUp+recoveryPatience:
+	case l.state == laneRecovers && waiting > l.b.cfg.GiveUp+recoveryPatience:
 		l.failPending(cmp.Or(l.recovery.why, jslog.ErrSilent))
-	case l.inflight != nil && l.recovery == nil:
+	case l.inflight != nil && l.state == laneActive:
 		l.retry(now, hurry)
 	case l.pace.running():
 		if wait = min(wait, l.pace.due.Sub(now)); wait <= 0 {
@@ -207,7 +216,7 @@ func (l *Lane) doDue(now time.Time, hurry bool) (wait time.Duration, more bool) 
 		l.advance()
 	}
 	l.tellLater()
-	if l.inflight == nil && !l.pace.running() && l.recovery == nil && !l.ledger.OwesAborts() || l.state.over() {
+	if l.state == laneActive && l.inflight == nil && !l.pace.running() && !l.ledger.OwesAborts() || l.state.over() {
 		l.watched = false
 		l.b.retrier.remove(l)
 		return 0, false
@@ -215,7 +224,7 @@ func (l *Lane) doDue(now time.Time, hurry bool) (wait time.Duration, more bool) 
 	return wait, true
 }
 
-// retry has the record sent again when it is time, or calls its fate unknown.
+// retry sends the record in flight again when it is time, or starts recovery.
 func (l *Lane) retry(now time.Time, hurry bool) {
 	f := l.inflight
 	if now.Sub(f.first) > l.b.cfg.GiveUp || l.b.clock.Now().Sub(f.validAt) > record.DoubtAfter {

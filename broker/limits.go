@@ -17,14 +17,15 @@ type frameBound struct {
 	small atomic.Int64 // bytes of a message that need not be measured
 }
 
-// BoundFrames has nothing be stored from now on that agents say and that would come to its receiver in a frame of more than most bytes, whatever door brought it: lanes and Publish
-// refuse it with MESSAGE_TOO_LARGE. Before the first call everything is stored that the log takes.
+// BoundFrames has lanes and Publish refuse a message of an agent with MESSAGE_TOO_LARGE when its receiver would get a
+// frame of more than most bytes, whatever its door. Before the first call, the log's own limit is the only one.
 func (b *Broker) BoundFrames(most int) {
 	b.frames.small.Store(int64(framesize.Small(most)))
 	b.frames.most.Store(int64(most))
 }
 
-// check returns MESSAGE_TOO_LARGE for what would come to its receiver in a larger frame than one may be. What the cluster itself says is none of it.
+// check returns MESSAGE_TOO_LARGE for a message whose frame would be too large for its receiver. It lets the cluster's
+// own messages pass.
 func (f *frameBound) check(m *agora.Message) *agora.Error {
 	if int64(len(m.Body)+len(m.Meta.Head)) <= f.small.Load() {
 		return nil
@@ -39,19 +40,21 @@ func (f *frameBound) check(m *agora.Message) *agora.Error {
 	return nil
 }
 
-// Shares say how much of a stream may be taken: of what other tenants have not stored a tenant may store Tenant[0]/Tenant[1], and of that a principal
-// Own[0]/Own[1] of what others of its tenant have not.
+// Shares say how much of a stream may be taken: of what other tenants have not stored a tenant may store
+// Tenant[0]/Tenant[1], and of that a principal Own[0]/Own[1] of what others of its tenant have not.
 type Shares struct{ Tenant, Own [2]int64 }
 
 // SetEdges says how many edges the cluster has: each lets in its part of what a principal and a tenant may store.
 func (b *Broker) SetEdges(n int) { b.edges.Store(int64(max(n, 1))) }
 
-// party is who stores something.
+// party is a sender whose share is counted.
 type party struct{ tenant, principal string }
 
-// streamShares is what the senders of this edge have stored in one stream, each principal's and each tenant's. It begins to count when the stream is
-// a sixteenth full, and refuses when it is half full: who has stored more than its share then is refused, and others are served. What it counts is what
-// was sent; shortly before it refuses somebody, and while it does, it asks the log how many records of that stand yet (see recount). Its methods may be called at the same time.
+// streamShares is what the senders of this edge have stored in one stream, each principal's and each tenant's. It
+// begins to count when the stream is a sixteenth full, and refuses when it is half full: who has stored more than its
+// share then is refused, and others are served. What it counts is what was sent; shortly before it refuses somebody,
+// and while it does, it asks the log how many records of that stand yet (see recount). Its methods may be called at the
+// same time.
 type streamShares struct {
 	limit  int64 // bytes that the stream may keep; 0 for no limit
 	shares Shares
@@ -77,7 +80,8 @@ type storedAt struct {
 	last           int64 // ticks of the last one
 }
 
-// mostCounted is how many subjects are told apart; what is stored under others counts under none, and is over when the party has stored nothing there for as long as records are kept.
+// mostCounted is how many subjects are told apart; what is stored under others counts under none, and is over when the
+// party has stored nothing there for as long as records are kept.
 const mostCounted = 1 << 18
 
 // storedCost is about what a record takes beside its body.
@@ -95,7 +99,8 @@ func (s *streamShares) see(kept, sent int64) {
 	s.sent.Add(-sent)
 }
 
-// take counts a record that a party is about to send, and reports whether it may; doubts says that it nearly has its share, or more, and the log is to be asked.
+// take counts a record that a party is about to send, and reports whether it may. doubts reports that the party nearly
+// has its share, or more: then the log should be asked how much of that still stands.
 func (s *streamShares) take(p party, subject string, bytes int, edges int64) (may, doubts bool) {
 	n := int64(bytes) + storedCost
 	full := s.fill(edges)
@@ -157,7 +162,8 @@ func (s *streamShares) share(p party, edges int64) int64 {
 	return part(tenant-(tenants-s.parties[p].bytes), s.shares.Own)
 }
 
-// doubted returns the tenants of which a party nearly has its share, by what it has sent. Where the stream is not full any more, all is forgotten.
+// doubted returns the tenants of which a party nearly has its share, by what it has sent. Where the stream is not full
+// any more, all is forgotten.
 func (s *streamShares) doubted(edges int64) (tenants map[string]struct{}) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -198,7 +204,8 @@ func (s *streamShares) drop(p party, u *stored, subject string, at *storedAt) {
 	s.change(p, u, -at.bytes)
 }
 
-// recount has what the parties of a tenant have be what the log still has of it: counts are its records by subject, at a time in ticks or later.
+// recount corrects what the parties of a tenant have to what the log still keeps of it: counts are its records by
+// subject, at a time in ticks or later.
 func (s *streamShares) recount(tenant string, counts map[string]int64, at int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -229,7 +236,7 @@ func (w *watcher) mayStore(p party, subject string, bytes int) bool {
 	return may
 }
 
-// checkShares has those looked at who may have stored more than their shares.
+// checkShares asks the log about the parties that may have stored more than their shares.
 func (w *watcher) checkShares(now time.Time) error {
 	edges, age := w.b.edges.Load(), w.b.cfg.MaxAge
 	if now.Sub(w.forgot) > age/8 {
@@ -255,7 +262,7 @@ func (w *watcher) checkShares(now time.Time) error {
 	return nil
 }
 
-// errShare is what is told to who has stored more than its share of a stream that is filling.
+// errShare refuses a party that has stored more than its share of a stream that is filling.
 func errShare() *agora.Error {
 	return &agora.Error{
 		Code: agora.Unavailable, RetryAfter: time.Second,

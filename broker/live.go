@@ -27,7 +27,7 @@ type liveBuffer struct {
 	bytes  int          // of both
 }
 
-// dequeue moves about max bytes of the queue, one record at least, behind batch.
+// dequeue appends about max bytes of the queue to batch, at least one record.
 func (l *liveBuffer) dequeue(batch []liveRecord, max int) []liveRecord {
 	size, n := 0, 0
 	for n < len(l.queue) && (n == 0 || size+l.queue[n].size <= max) {
@@ -63,7 +63,7 @@ func (l *liveBuffer) stage(q liveRecord, room int) (dropped int) {
 	return dropped
 }
 
-// unstage drops what is staged, and returns how many records that is.
+// unstage drops the staged records, and returns how many there were.
 func (l *liveBuffer) unstage() (dropped int) {
 	for k := range l.staged {
 		l.bytes -= l.staged[k].size
@@ -73,7 +73,7 @@ func (l *liveBuffer) unstage() (dropped int) {
 	return dropped
 }
 
-// stagedAfter returns what is staged of records after a sequence.
+// stagedAfter returns the staged records after a sequence.
 func (l *liveBuffer) stagedAfter(seq uint64) []liveRecord {
 	first := 0
 	for first < len(l.staged) && l.staged[first].seq <= seq {
@@ -112,9 +112,9 @@ func (i *Inbox) push(m *nats.Msg, seq, last uint64) {
 	}
 }
 
-// follows reports whether nothing can be missing between what the inbox has and a live record behind the one given. A record
-// that names an older one, or none, does not say so: the last one that was got has grown too old since, or it is of a log made
-// anew, of which no word has come yet. The lock is held.
+// follows reports whether nothing can be missing between what the inbox has and a live record behind the one given. A
+// record that names an older one, or none, does not say so: the last one that was got has grown too old since, or it is
+// of a log made anew, of which no word has come yet. The lock is held.
 func (i *Inbox) follows(last uint64) bool {
 	return last == i.end.seq && (last != 0 || i.b.streams.confirmed(i.at.Stream))
 }
@@ -129,7 +129,7 @@ func (i *Inbox) enqueue(q liveRecord) {
 	i.end.seq, i.end.size, i.end.tail = q.seq, q.size+jslog.Headroom, q.seq<<agora.SeqShift|uint64(q.parts-1)
 }
 
-// join queues what is staged, if it follows what was read. The lock is held.
+// join queues the staged records, if they follow what was read. The lock is held.
 func (i *Inbox) join() {
 	staged := i.live.stagedAfter(i.end.seq)
 	if len(staged) == 0 || !i.follows(staged[0].last) {
@@ -141,7 +141,7 @@ func (i *Inbox) join() {
 	}
 }
 
-// noteStored has the inbox read the log when a record is stored that it has not got.
+// noteStored has the inbox read the log if it has not got the record at seq, which is stored.
 func (i *Inbox) noteStored(seq uint64) {
 	i.mu.Lock()
 	woken := false
@@ -155,7 +155,7 @@ func (i *Inbox) noteStored(seq uint64) {
 	}
 }
 
-// markLagging has the log read.
+// markLagging has the inbox read the log.
 func (i *Inbox) markLagging() {
 	i.mu.Lock()
 	woken := i.hears(inboxMisses)

@@ -15,7 +15,7 @@ type laneTurn uint8
 const (
 	noTurn     laneTurn = iota
 	awaitsTurn          // its next record waits for those of other lanes
-	hasTurn             // it need not wait with its next record: it has
+	hasTurn             // that wait is over: the next record may go
 )
 
 // lanePace is how long a lane waits before each record, so that more gathers.
@@ -38,7 +38,8 @@ func (l *Lane) Pressed(pause time.Duration) {
 	}
 }
 
-// waits reports whether the next record waits, so that more gathers: for the lane's pause, or for the records of other lanes.
+// waits reports whether the next record has to wait, so that more gathers: for the end of the lane's pause, or for
+// other lanes.
 func (l *Lane) waits() bool {
 	had := l.turn == hasTurn
 	l.turn = noTurn
@@ -61,7 +62,7 @@ func (l *Lane) waits() bool {
 	return false
 }
 
-// haveTurn has the lane send what it has waited with.
+// haveTurn ends the lane's wait for other lanes.
 func (l *Lane) haveTurn() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -70,9 +71,10 @@ func (l *Lane) haveTurn() {
 	l.tell()
 }
 
-// coalescer has the lanes of a busy edge wait for each other: while some records are on their way, the next ones leave together,
-// now and then, and each holds what its lane was given until then. What a record costs, at every server that stores it and for every
-// thread that it wakes, is then paid for fewer of them. An edge with little on its way has nobody wait.
+// coalescer makes the lanes of a busy edge wait for each other: while records are in flight, the next ones leave
+// together, every few milliseconds, and each holds all that its lane was given until then. So there are fewer records,
+// each of which costs every server that stores it and every thread that it wakes. On an edge with few records in flight
+// no lane waits.
 type coalescer struct {
 	inFlight  atomic.Int64 // records on their way
 	roundTrip atomic.Int64 // how long one takes of late, in nanoseconds
@@ -94,7 +96,7 @@ const (
 
 func (g *coalescer) init() { g.timer = time.NewTimer(time.Hour) }
 
-// hold reports whether a lane has to wait with its next record; then haveTurn is called for it soon.
+// hold reports whether a lane has to wait with its next record. If so, the coalescer calls the lane's haveTurn soon.
 func (g *coalescer) hold(l *Lane) bool {
 	if g.inFlight.Load() < coalesceFrom {
 		return false
@@ -111,14 +113,14 @@ func (g *coalescer) hold(l *Lane) bool {
 		g.timer.Reset(left)
 	}
 	if len(g.lanes) >= maxCoalescing {
-		return false // whoever put it there sends it, and is held back by the connection
+		return false // the goroutine of its Put sends it, and the connection holds that back
 	}
 	g.lanes = append(g.lanes, l)
 	return true
 }
 
-// pause returns how long to wait between letting lanes go. Where records take long, because the machines are
-// busy or there are many copies, waiting is felt less and spares more.
+// pause returns the time between two turns. When records take long, as machines are busy or there are many replicas,
+// waiting adds less to the latency and saves more.
 func (g *coalescer) pause() time.Duration {
 	return min(max(time.Duration(g.roundTrip.Load())/coalescePart, coalesceMin), coalesceMax)
 }
@@ -130,7 +132,7 @@ func (g *coalescer) observe(took time.Duration) {
 	g.roundTrip.Store(trip + (int64(took)-trip)/weight)
 }
 
-// take returns the lanes that wait, which do so no more. They are to be cleared, and not used once it is called again.
+// take removes and returns the lanes that wait. The caller clears the slice and does not use it after the next call.
 func (g *coalescer) take() []*Lane {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -140,7 +142,7 @@ func (g *coalescer) take() []*Lane {
 	return lanes
 }
 
-// run lets the lanes go that wait, until ctx is over.
+// run gives the waiting lanes their turns until ctx is over.
 func (g *coalescer) run(ctx context.Context) {
 	defer g.timer.Stop()
 	for {

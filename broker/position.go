@@ -21,9 +21,10 @@ const (
 	Foreign              // none of the address's: behind it, messages would be passed over that the address has
 )
 
-// Place returns what a position is to an address, of whose messages all up to after have arrived. The stream's leader says so: it costs one
-// round trip, more where the position is not that of a message, and none up to after. While the log does not answer, as its servers agree on a
-// leader, it is asked again until ctx is over; then the error is UNAVAILABLE.
+// Place returns what a position is to an address, of whose messages all up to after have arrived. The stream's leader
+// says so: it costs one round trip, more where the position is not that of a message, and none up to after. While the
+// log does not answer, as its servers agree on a leader, it is asked again until ctx is over; then the error is
+// UNAVAILABLE.
 func (b *Broker) Place(ctx context.Context, to agora.Address, seq, after uint64) (Place, error) {
 	for {
 		p, err := b.placeNow(ctx, to, seq, after)
@@ -66,7 +67,8 @@ func (b *Broker) placeNow(ctx context.Context, to agora.Address, seq, after uint
 	return Foreign, nil
 }
 
-// firstAfter returns the sequence of the first record of an address that has parts behind a position; jslog.ErrNone where there is none.
+// firstAfter returns the sequence of the first record of an address that has parts behind a position; jslog.ErrNone
+// where there is none.
 func (b *Broker) firstAfter(ctx context.Context, at jslog.Location, after uint64) (uint64, error) {
 	m, err := b.log.Next(ctx, at.Stream, at.Log(), max(after>>agora.SeqShift, 1))
 	if err == nil && m.End() <= after {
@@ -78,8 +80,8 @@ func (b *Broker) firstAfter(ctx context.Context, at jslog.Location, after uint64
 	return m.Seq, nil
 }
 
-// reached reports whether the log has come to a position, by the word of the stream's leader, who is asked for as long as one that is new may
-// know less than it is bound by.
+// reached reports whether the log has come to a position, by the word of the stream's leader, who is asked for as long
+// as one that is new may know less than it is bound by.
 func (b *Broker) reached(ctx context.Context, at jslog.Location, seq uint64) (bool, error) {
 	for begun := agora.Ticks(); ; {
 		s, err := b.log.State(ctx, at.Stream, "")

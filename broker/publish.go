@@ -8,16 +8,17 @@ import (
 	"github.com/agora-relay/agora/broker/jslog"
 )
 
-// Publish stores m outside any lane, for what the cluster itself says: rosters, agent
-// status. key is its idempotency key for the whole cluster: a second call
-// with it within the duplicate window stores nothing, on whatever edge. It retries until ctx is over,
-// but not so long that a copy could be stored behind the window, and not when the log is full. MESSAGE_TOO_LARGE for what [Broker.BoundFrames] leaves out. What may have been stored and
-// be gone again when it is sent anew is marked Again.
+// Publish stores m outside any lane, for what the cluster itself says: rosters, agent status. key is its idempotency
+// key for the whole cluster: a second call with it within the duplicate window stores nothing, on whatever edge. It
+// retries until ctx is over, but not so long that a copy could be stored behind the window, and not when the log is
+// full. MESSAGE_TOO_LARGE for what [Broker.BoundFrames] leaves out. What may have been stored and be gone again when it
+// is sent anew is marked Again.
 func (b *Broker) Publish(ctx context.Context, key string, m agora.Message) (seq uint64, err error) {
 	return b.PublishFor(ctx, "", key, m)
 }
 
-// PublishFor is Publish of what somebody says, whose share of the log it takes: the name of a principal, empty for none.
+// PublishFor is Publish of what somebody says, whose share of the log it takes: the name of a principal, empty for
+// none.
 func (b *Broker) PublishFor(ctx context.Context, payer, key string, m agora.Message) (seq uint64, err error) {
 	if err := b.frames.check(&m); err != nil {
 		return 0, err

@@ -34,7 +34,7 @@ type recovery struct {
 // is known. With only set, the fence is compared first: where it has not moved, the
 // flight is sent again as it is. The lock is held.
 func (l *Lane) startRecovery(only bool) {
-	if l.recovery != nil {
+	if !l.hears(laneDoubts) {
 		return
 	}
 	ctx, cancel := context.WithCancel(l.b.ctx)
@@ -94,7 +94,7 @@ func (l *Lane) die() {
 		return
 	}
 	l.b.count.deposed.Add(1)
-	l.finish(dead)
+	l.finish(laneIsDeposed)
 	if deposed := l.cfg.Deposed; deposed != nil { // told behind the senders
 		f := newBatch()
 		f.items = append(f.items, item{done: func(Result) { deposed() }})
@@ -103,8 +103,8 @@ func (l *Lane) die() {
 	l.tellLater()
 }
 
-// suspend refuses what is in hand, and what comes, until the log can be reached. What is in flight may be
-// stored all the same: its fate is settled then.
+// suspend refuses all messages of the lane, those it holds and those to come, until the log can be reached. The record
+// in flight may be stored nevertheless: recovery settles that.
 func (l *Lane) suspend(err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -114,19 +114,18 @@ func (l *Lane) suspend(err error) {
 
 // failPending is suspend. The lock is held.
 func (l *Lane) failPending(err error) {
-	if l.state != active {
+	if !l.hears(laneGivesUp) {
 		return
 	}
 	l.b.cfg.Log.Warn("lane can't reach the log", "agent", l.cfg.From, "err", err)
 	l.refuseAll(err)
-	l.state = suspended
 	if l.failures.lost.Beyond() {
 		l.die()
 	}
 }
 
-// resentBehindFence reports whether the fence is where the lane's records expect it: then the refusal was of the server's
-// own making, and the record is on its way again.
+// resentBehindFence reports whether the fence is where the lane's records expect it: then the refusal was of the
+// server's own making, and the record is on its way again.
 func (r *recovery) resentBehindFence(ctx context.Context) bool {
 	l := r.l
 	l.mu.Lock()
@@ -142,18 +141,19 @@ func (r *recovery) resentBehindFence(ctx context.Context) bool {
 	f, err := l.b.log.FenceAt(ctx, l.at.Stream, l.fence.subject)
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if err != nil || f.Seq != l.fence.seq || l.state != active || l.inflight == nil {
+	if err != nil || f.Seq != l.fence.seq || l.state != laneRecovers || l.inflight == nil {
 		return false
 	}
+	l.hears(laneLearns)
 	l.recovery = nil
 	l.b.count.retries.Add(1)
 	l.publish(l.inflight)
 	return true
 }
 
-// retryIfSafe sends the record again under its id, if the log must know that id should it be stored: a server that has started
-// since knows those ids alone that still stand in its log. Where the mailbox may have overflowed meanwhile, the record may
-// have been stored and be gone: its fate is unknown. floor is the last record of the lane before it.
+// retryIfSafe sends the record again under its id, if the log must know that id should it be stored: a server that has
+// started since knows those ids alone that still stand in its log. Where the mailbox may have overflowed meanwhile, the
+// record may have been stored and be gone: its fate is unknown. floor is the last record of the lane before it.
 func (l *Lane) retryIfSafe(id string, floor uint64, at time.Time) {
 	ctx, cancel := context.WithTimeout(l.b.ctx, probeTime)
 	defer cancel()
@@ -169,7 +169,7 @@ func (l *Lane) retryIfSafe(id string, floor uint64, at time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	f := l.inflight
-	if f == nil || f.id != id || l.recovery != nil || l.state != active {
+	if f == nil || f.id != id || l.state != laneActive {
 		return
 	}
 	f.asking = false
@@ -184,8 +184,8 @@ func (l *Lane) retryIfSafe(id string, floor uint64, at time.Time) {
 	}
 }
 
-// fenceAndRead makes the ledger complete: nothing of an earlier holder, and nothing of
-// what the lane itself has on its way, can be stored after the fence, so what is read then is final.
+// fenceAndRead makes the ledger complete: after the fence, no record of an earlier holder and none that this lane has
+// in flight can be stored. So what is read then is final.
 func (r *recovery) fenceAndRead(ctx context.Context) error {
 	l := r.l
 	seq, err := l.b.log.MoveFence(ctx, l.at.Stream, l.fence.subject, l.cfg.Epoch)
@@ -200,7 +200,7 @@ func (r *recovery) fenceAndRead(ctx context.Context) error {
 	l.fence.seq = seq
 	s := scan.NewLaneScan(l.b.scanner, l.cfg.From, l.cfg.Session, l.cfg.To)
 	s.Floor = l.history.last
-	if !l.history.inherited {
+	if !l.history.known {
 		s.Torn = r.tear
 	}
 	if f := l.inflight; f != nil {
@@ -249,8 +249,8 @@ func (r *recovery) tear() {
 func (r *recovery) recovered(s *scan.LaneScan) {
 	l := r.l
 	cut := s.Cut()
-	if !l.history.inherited {
-		l.history.inherited = true
+	if !l.history.known {
+		l.history.known = true
 		l.ledger.Inherit(ledger.Heritage{Open: l.cfg.Open, Dirty: l.cfg.Dirty, Cut: cut, Unsure: time.Now().Add(l.b.cfg.Duplicates), Aged: s.Aged})
 	}
 	if l.inflight != nil {
@@ -258,7 +258,8 @@ func (r *recovery) recovered(s *scan.LaneScan) {
 		l.resolveInflight(f, s.Hit, !s.Alive && (cut || l.b.log.Forgets(f.validAt)))
 	}
 	l.ledger.SettleLosses(&l.failures.lost)
-	l.history.known, l.recovery, l.state = true, nil, active
+	l.hears(laneLearns)
+	l.recovery = nil
 	l.stuck.Store(false)
 	l.advance()
 	if l.ledger.OwesAborts() {
@@ -266,8 +267,8 @@ func (r *recovery) recovered(s *scan.LaneScan) {
 	}
 }
 
-// resolveInflight settles a record of unknown fate: hit is where it stands, 0 when it is not stored and, behind the fence, never will be. doubt
-// says that it may have been stored and lost to retention since.
+// resolveInflight settles a record of unknown fate: hit is where it stands, 0 when it is not stored and, behind the
+// fence, never will be. doubt says that it may have been stored and lost to retention since.
 func (l *Lane) resolveInflight(f *batch, hit uint64, doubt bool) {
 	if hit != 0 {
 		l.b.nudge(l.at, hit)

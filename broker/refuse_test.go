@@ -363,8 +363,9 @@ func TestALaneThatLostMoreThanItRemembersEnds(t *testing.T) {
 		m := part(agora.Chunk, fmt.Sprint(k), "")
 		l.failures.lost.Add(&m)
 	}
-	l.failPending(jslog.ErrSilent)
+	l.state = laneSuspended
 	l.mu.Unlock()
+	wantCode(t, put(t, l, text("one more")), agora.Unavailable)
 	await.Recv(t, "word that the lane is over", deposed)
 	wantCode(t, put(t, l, text("x")), agora.Unavailable)
 }

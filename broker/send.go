@@ -16,9 +16,9 @@ import (
 // maxBeingStored is how many times the log may say that a record is being stored.
 const maxBeingStored = 3
 
-// advance sends the next record if there is one to send and nothing stands in the way.
+// advance sends the next record, unless there is nothing to send, a record is in flight, or the lane has to wait.
 func (l *Lane) advance() {
-	for l.state == active && l.inflight == nil && l.recovery == nil && l.turn != awaitsTurn {
+	for l.state == laneActive && l.inflight == nil && l.turn != awaitsTurn {
 		owes := l.ledger.OwesAborts() && !time.Now().Before(l.failures.abortAt) // for streams over a hole, and may be tried now
 		if l.queue.first == nil && !owes {
 			l.wakeWaiters()
@@ -54,7 +54,8 @@ func (l *Lane) advance() {
 	}
 }
 
-// fill makes a record of what has gathered. Without a valid lease it stores nothing: all is refused.
+// fill makes a record of the items that have gathered, as many as it has room for. Without a valid lease it refuses
+// them all.
 func (l *Lane) fill(at time.Time, ok bool) *batch {
 	f, now := l.queue.pop(), time.Now()
 	if f == nil {
@@ -91,7 +92,7 @@ func (l *Lane) fill(at time.Time, ok bool) *batch {
 	return f
 }
 
-// judge decides what becomes of a gathered item.
+// judge decides whether an item is stored, is a duplicate, or is refused.
 func (l *Lane) judge(it *item, ok bool, now time.Time) ledger.Verdict {
 	if it.lost || !ok {
 		l.ledger.Lose(&it.m)
@@ -164,7 +165,7 @@ func (l *Lane) acked(reply string, a jslog.Ack) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	f := l.inflight
-	if f == nil || f.msg.Reply != reply || l.recovery != nil || l.state != active {
+	if f == nil || f.msg.Reply != reply || l.state != laneActive {
 		return
 	}
 	switch {
@@ -184,7 +185,7 @@ func (l *Lane) acked(reply string, a jslog.Ack) {
 	l.tell()
 }
 
-// turnedDown does what the log's error to the record in flight asks for.
+// turnedDown handles an error of the log's about the record in flight.
 func (l *Lane) turnedDown(a jslog.Ack) {
 	f := l.inflight
 	switch {
@@ -205,7 +206,7 @@ func (l *Lane) turnedDown(a jslog.Ack) {
 	}
 }
 
-// landed takes the record out of flight, whose fate is known, or is nobody's concern any more.
+// landed takes the record out of flight: its fate is known, or the lane is over.
 func (l *Lane) landed() *batch {
 	f := l.inflight
 	l.inflight = nil
@@ -237,8 +238,8 @@ func (l *Lane) stored(a jslog.Ack) {
 	l.answer(f, a.Seq)
 }
 
-// notStored answers the record in flight, which the full log refused, or which was not sent as its sender has stored too much: nothing of it is stored, and
-// never will be.
+// notStored answers the record in flight, of which nothing is stored and never will be: the log was full, or the sender
+// has stored more than its share.
 func (l *Lane) notStored(why *agora.Error) {
 	f := l.landed()
 	l.ledger.Rollback()
@@ -254,7 +255,7 @@ func (l *Lane) notStored(why *agora.Error) {
 	l.answer(f, 0)
 }
 
-// answer has the senders told what became of the items of a record stored at seq.
+// answer settles the items of a record stored at seq, and has their senders told.
 func (l *Lane) answer(f *batch, seq uint64) {
 	for i := range f.items {
 		it := &f.items[i]
@@ -270,8 +271,8 @@ func (l *Lane) answer(f *batch, seq uint64) {
 		default:
 			continue
 		}
-		// Its number was not stored: the lane waits for it if its sender was told to send it again, and not otherwise. The ledger may have
-		// been taken back meanwhile to what it was before the item came.
+		// Nothing is stored under its number: the lane waits for that only if the sender is to send it again. A
+		// rollback may have undone what the ledger knew of it.
 		if it.toldOff() || v.Err != nil && v.Err.Code == agora.Unavailable {
 			l.ledger.Disprove(&agora.Message{N: it.m.N})
 		} else {

@@ -217,8 +217,8 @@ type streamSeen struct {
 	life    uint64    // of the connection, when it was asked
 }
 
-// note notes how a stream was found. One that was made anew has lost what the old one held: first its inboxes are told to
-// look where they stand.
+// note notes how a stream was found. One that was made anew has lost what the old one held: first its inboxes are told
+// to look where they stand.
 func (k *streamKeeper) note(stream string, now streamSeen) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -236,7 +236,8 @@ func (k *streamKeeper) note(stream string, now streamSeen) {
 	k.seen[stream] = now
 }
 
-// confirmed reports whether a stream was found as it was known to be, or its inboxes were told, since the connection was lost last.
+// confirmed reports whether a stream was found as it was known to be, or its inboxes were told, since the connection
+// was lost last.
 func (k *streamKeeper) confirmed(stream string) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -250,7 +251,8 @@ func (k *streamKeeper) madeAt(stream string) time.Time {
 	return k.seen[stream].created
 }
 
-// Cluster returns a name of the cluster that is kept in the log: it is the same at every edge, and no other cluster has it. It does not block.
+// Cluster returns a name of the cluster that is kept in the log: it is the same at every edge, and no other cluster has
+// it. It does not block.
 func (b *Broker) Cluster() string {
 	made := b.streams.madeAt(jslog.StreamName(jslog.BookKind, ""))
 	sum := sha256.Sum256([]byte("cluster " + strconv.FormatInt(made.UnixNano(), 10)))

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/agora-relay/agora"
-	"github.com/agora-relay/agora/broker/audit"
 	"github.com/agora-relay/agora/broker/jslog"
 	"github.com/agora-relay/agora/broker/natsd"
 	"github.com/agora-relay/agora/internal/await"
@@ -214,13 +213,13 @@ func TestInboxesThatHaveAllAreComparedWithWhatCameSince(t *testing.T) {
 	w := b.newWatchers()[jslog.Locate(bob, 1).Stream] // one that the Broker does not run
 	compare := func() {
 		t.Helper()
-		if err := w.audit.CompareAll(b.ctx, b.log); err != nil {
+		if err := w.audit.all(b.ctx); err != nil {
 			t.Fatal(err)
 		}
 	}
 	nothing := func() {
 		t.Helper()
-		last, err := b.log.LastSequences(b.ctx, audit.AnswerTime, w.stream, []string{jslog.Locate(bob, 1).Log()}, b.dispatch.Compared(w.stream).UpTo+1)
+		last, err := b.log.LastSequences(b.ctx, auditTime, w.stream, []string{jslog.Locate(bob, 1).Log()}, b.dispatch.compared(w.stream).upTo+1)
 		if err != nil || len(last) != 0 {
 			t.Errorf("the log tells %v, %v; want nothing of what was compared", last, err)
 		}
@@ -263,12 +262,12 @@ func TestALogMadeAnewIsComparedFromItsBegin(t *testing.T) {
 	publish(t, b, "s1", "1", "2", "3")
 	in.read(t, 3)
 	w := b.newWatchers()[jslog.Locate(bob, 1).Stream]
-	if err := w.audit.CompareAll(b.ctx, b.log); err != nil || b.dispatch.Compared(w.stream).UpTo == 0 {
-		t.Fatalf("compared %+v, %v", b.dispatch.Compared(w.stream), err)
+	if err := w.audit.all(b.ctx); err != nil || b.dispatch.compared(w.stream).upTo == 0 {
+		t.Fatalf("compared %+v, %v", b.dispatch.compared(w.stream), err)
 	}
-	c := b.dispatch.Compared(w.stream)
+	c := b.dispatch.compared(w.stream)
 	b.dispatch.markRestarted(w.stream)
-	if b.dispatch.SetCompared(w.stream, c); b.dispatch.Compared(w.stream).UpTo != 0 {
+	if b.dispatch.setCompared(w.stream, c); b.dispatch.compared(w.stream).upTo != 0 {
 		t.Error("what was compared with the old log counts for the new one")
 	}
 }
@@ -286,7 +285,7 @@ func TestARoundComparesManyInboxesAFewAtATime(t *testing.T) {
 	w := b.newWatchers()[jslog.Locate(bob, 1).Stream] // one that the Broker does not run
 	round := func() (looks int) {
 		w.audited = time.Now().Add(-w.b.cfg.Audit)
-		for now := time.Now(); looks == 0 || w.audit.Auditing(); looks++ {
+		for now := time.Now(); looks == 0 || len(w.audit.pass.left) > 0; looks++ {
 			if err := w.compareOld(now); err != nil {
 				t.Fatal(err)
 			}

@@ -11,10 +11,10 @@ import (
 	"github.com/agora-relay/agora/internal/guard"
 )
 
-// tailNotifier tells those who listen at an address, a while after the last record stored from here, that it is there. Live
-// records are handed on at most once: on a route between servers that breaks they are lost, and
-// nobody hears of it. Of a stretch of records only the last could be missed for long, for the next one
-// shows the gap. So one small message a stretch is enough, and addresses that are quiet cost nothing.
+// tailNotifier tells those who listen at an address, a while after the last record stored from here, that it is there.
+// Live records are handed on at most once: on a route between servers that breaks they are lost, and nobody hears of
+// it. Of a stretch of records only the last could be missed for long, for the next one shows the gap. So one small
+// message a stretch is enough, and addresses that are quiet cost nothing.
 type tailNotifier struct {
 	some chan struct{} // holds one token when there is one to come
 
@@ -39,7 +39,7 @@ func (e *tailNotifier) init() {
 	e.m = make(map[string]tailNotice)
 }
 
-// note has a record told once more, unless a later one follows.
+// note has the listeners told of a record once more, unless a later one follows.
 func (e *tailNotifier) note(at jslog.Location, seq uint64, now time.Time) {
 	e.mu.Lock()
 	e.m[at.Live] = tailNotice{at, max(seq, e.m[at.Live].seq), now}
@@ -88,8 +88,8 @@ func (b *Broker) runTailNotifier() {
 	}
 }
 
-// nudge tells those who listen at p that a record is stored which may never be handed on to them:
-// the server does that once, and not again for a duplicate.
+// nudge tells the listeners at p of a stored record that may never reach them: the server hands a record on once, and
+// not again for a duplicate.
 func (b *Broker) nudge(p jslog.Location, seq uint64) {
 	if !guard.Nudges {
 		return

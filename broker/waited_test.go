@@ -71,7 +71,7 @@ func TestANumberRefusedBesideARecordInDoubtIsWaitedForAsItsSenderWasTold(t *test
 			}
 			c.Reset()
 			wantCode(t, await.Recv(t, "an answer", results), want)
-			await.True(t, "the abort is found", func() bool { l.mu.Lock(); defer l.mu.Unlock(); return l.state == active && l.inflight == nil })
+			await.True(t, "the abort is found", func() bool { l.mu.Lock(); defer l.mu.Unlock(); return l.state == laneActive && l.inflight == nil })
 			if again {
 				wantCode(t, put(t, l, numbered(3, text("3"))), agora.Unavailable)
 				wantCode(t, put(t, l, chunk), agora.StreamAborted)
@@ -98,6 +98,6 @@ func TestANumberInDoubtThatIsUsedUpIsNotWaitedFor(t *testing.T) {
 	wantCode(t, await.Recv(t, "an answer", results), agora.Unavailable)
 	l.Pass(2)
 	c.Reset()
-	await.True(t, "the lane has asked the log", func() bool { l.mu.Lock(); defer l.mu.Unlock(); return l.state == active })
+	await.True(t, "the lane has asked the log", func() bool { l.mu.Lock(); defer l.mu.Unlock(); return l.state == laneActive })
 	store(t, l, numbered(3, text("3")))
 }

@@ -10,18 +10,17 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
-	"github.com/agora-relay/agora/broker/audit"
 	"github.com/agora-relay/agora/broker/jslog"
 	"github.com/agora-relay/agora/internal/guard"
 	"github.com/agora-relay/agora/internal/pause"
 )
 
-// watcher looks after one stream of the log for the inboxes here. Every [Config].Probe it asks the stream's leader how things
-// stand: that tells the time, and shows a new leader, or a stream made anew, also where no word of it came.
-// It finds what no live record tells, a record whose handing on was lost with none after it: it compares the inboxes
-// with the log at once, and for a while, when there is a new leader or a new connection (the old leader
-// may have died between storing and handing on; what is stored while the connection was away is handed on without it),
-// a while after a subject was subscribed (other servers may hear of that late), and now and then always.
+// watcher looks after one stream of the log for the inboxes here. Every [Config].Probe it asks the stream's leader how
+// things stand: that tells the time, and shows a new leader, or a stream made anew, also where no word of it came. It
+// finds what no live record tells, a record whose handing on was lost with none after it: it compares the inboxes with
+// the log at once, and for a while, when there is a new leader or a new connection (the old leader may have died
+// between storing and handing on; what is stored while the connection was away is handed on without it), a while after
+// a subject was subscribed (other servers may hear of that late), and now and then always.
 type watcher struct {
 	b      *Broker
 	kind   string
@@ -39,7 +38,7 @@ type watcher struct {
 	leader     string    // that answered last time; empty when none did
 	probed     time.Time // when it was asked last
 	audited    time.Time // when it was begun to compare all inboxes, the last time
-	audit      *audit.Auditor
+	audit      auditor
 	doubtUntil time.Time // until then every look compares
 	owed       uint32    // what could not be done yet
 	warned     time.Time
@@ -73,11 +72,7 @@ func (b *Broker) newWatchers() watchers {
 	all := make(watchers)
 	add := func(kind, shard string) {
 		w := &watcher{b: b, kind: kind, shard: shard, stream: jslog.StreamName(kind, shard), some: make(chan struct{}, 1)}
-		w.audit = audit.New(audit.Config{
-			Stream: w.stream, Listeners: &b.dispatch, Now: b.Now, Confirm: w.confirm,
-			Seen:  func(last uint64) { b.streams.note(w.stream, streamSeen{last: last}) },
-			Looks: int(max(1, b.cfg.Audit/passShare/lookEvery)),
-		})
+		w.audit = auditor{b: b, stream: w.stream}
 		w.use.limit, w.use.shares = b.cfg.keeps(kind).ShardBytes, b.cfg.Shares
 		w.led.Store(true) // it has just answered, or there would be no watcher
 		all[w.stream] = w
@@ -204,18 +199,6 @@ func (w *watcher) probe(now time.Time) {
 	}
 }
 
-// confirm asks the leader whether the stream is the one that is known, and has its inboxes look where they stand if it was made anew.
-func (w *watcher) confirm(ctx context.Context) (jslog.State, error) {
-	ctx, cancel := context.WithTimeout(ctx, audit.AnswerTime)
-	defer cancel()
-	life := w.b.Life()
-	s, err := w.b.log.State(ctx, w.stream, "")
-	if err == nil {
-		w.b.streams.note(w.stream, streamSeen{last: s.Last, created: s.Created, life: life})
-	}
-	return s, err
-}
-
 // compare audits the inboxes that are due.
 func (w *watcher) compare(now time.Time, heard bool) error {
 	grown := w.b.dispatch.matured(w.stream, w.b.cfg.mature)
@@ -223,7 +206,7 @@ func (w *watcher) compare(now time.Time, heard bool) error {
 		w.owed &^= checkInboxes
 		return nil
 	}
-	err := w.audit.Compare(w.b.ctx, w.b.log, grown)
+	_, err := w.audit.compare(w.b.ctx, grown, 0)
 	if err == nil {
 		err = w.compareOld(now)
 	}
@@ -233,26 +216,27 @@ func (w *watcher) compare(now time.Time, heard bool) error {
 	return err
 }
 
-// compareOld audits those whose subjects are not young: all at once where something may have happened, else some of them at each look.
+// compareOld audits those whose subjects are not young: all at once where something may have happened, else some of
+// them at each look.
 func (w *watcher) compareOld(now time.Time) error {
 	if w.owed&checkInboxes != 0 || now.Before(w.doubtUntil) {
-		if err := w.audit.CompareAll(w.b.ctx, w.b.log); err != nil {
+		if err := w.audit.all(w.b.ctx); err != nil {
 			return err
 		}
 		w.audited = now
 		w.owed &^= checkInboxes
 		return nil
 	}
-	if !w.audit.Auditing() && now.Sub(w.audited) >= w.b.cfg.Audit {
+	if len(w.audit.pass.left) == 0 && now.Sub(w.audited) >= w.b.cfg.Audit {
 		w.audited = now
-		if err := w.audit.Begin(w.b.ctx); err != nil {
+		if err := w.audit.begin(w.b.ctx, int(max(1, w.b.cfg.Audit/passShare/lookEvery))); err != nil {
 			return err
 		}
 	}
-	if !w.audit.Auditing() {
+	if len(w.audit.pass.left) == 0 {
 		return nil
 	}
-	return w.audit.Next(w.b.ctx, w.b.log)
+	return w.audit.next(w.b.ctx)
 }
 
 // warn logs what could not be done, now and then.

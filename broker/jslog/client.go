@@ -1,5 +1,5 @@
-// Package jslog asks the log, as JetStream keeps it: where an address lives, what is stored there, by whose word, and what time it
-// is by its servers. It reads and publishes, and moves fences; it keeps nothing but the time.
+// Package jslog asks the log, as JetStream keeps it: where an address lives, what is stored there, by whose word, and
+// what time it is by its servers. It reads and publishes, and moves fences; it keeps nothing but the time.
 package jslog
 
 import (
@@ -50,7 +50,8 @@ type Config struct {
 	Absent     func(stream string) // told that nobody answers for a stream; must not block
 }
 
-// New returns a client on a connection. within returns a context for one question: it is over after a time, and when the connection is lost.
+// New returns a client on a connection. within returns a context for one question: it is over after a time, and when
+// the connection is lost.
 func New(nc *nats.Conn, js jetstream.JetStream, within func(context.Context, time.Duration) (context.Context, context.CancelFunc), cfg Config) *Client {
 	return &Client{nc: nc, js: js, within: within, cfg: cfg}
 }

@@ -50,7 +50,8 @@ const (
 	timeAnswer = 300 * time.Millisecond // for whoever may not ask it there is no answer, and a stream is to be made yet, within streamAnswer
 )
 
-// NewClock returns a clock that says what local does until it is told of the log's time; fixed, where it is not nil, is the log's time.
+// NewClock returns a clock that says what local does until it is told of the log's time; fixed, where it is not nil, is
+// the log's time.
 func NewClock(local, fixed func() time.Time, log *slog.Logger) *Clock {
 	return &Clock{local: local, fixed: fixed, log: log}
 }
@@ -74,8 +75,8 @@ func (r *reading) now() time.Time { return r.log.Add(time.Since(r.at)) }
 // Skew returns how far the machine's clock is ahead of the log's time.
 func (c *Clock) Skew() time.Duration { return c.local().Round(0).Sub(c.Now().Round(0)) }
 
-// Hear takes in what the leader of a stream said. A slow answer says little: it does not take the place of a better one that
-// it bears out. Of all leaders the middle one counts, so that one server with a wrong clock moves nothing.
+// Hear takes in what the leader of a stream said. A slow answer says little: it does not take the place of a better one
+// that it bears out. Of all leaders the middle one counts, so that one server with a wrong clock moves nothing.
 func (c *Clock) Hear(stream string, s Sample) {
 	took := s.Got.Sub(s.Sent)
 	if s.Log.IsZero() || took > sampleSlow {

@@ -43,8 +43,8 @@ func (c *Client) FenceAt(ctx context.Context, stream, subject string) (Fence, er
 	return Fence{Seq: m.Seq, Epoch: epoch}, nil
 }
 
-// MoveFence writes epoch to the fence and returns its sequence. From then on the server refuses the
-// records of every earlier holder, also those that are on their way. It fails with ErrDeposed when a younger epoch is there.
+// MoveFence writes epoch to the fence and returns its sequence. From then on the server refuses the records of every
+// earlier holder, also those that are on their way. It fails with ErrDeposed when a younger epoch is there.
 func (c *Client) MoveFence(ctx context.Context, stream, subject string, epoch uint64) (uint64, error) {
 	if !guard.Fences {
 		return 0, nil

@@ -93,7 +93,8 @@ func labelOf(header []byte) string {
 	return h.Get(LabelHeader)
 }
 
-// LastSequences returns the sequence of the last message of each subject that has one at from or later. It waits so long for all of it at most.
+// LastSequences returns the sequence of the last message of each subject that has one at from or later. It waits so
+// long for all of it at most.
 func (c *Client) LastSequences(ctx context.Context, wait time.Duration, stream string, subjects []string, from uint64) (map[string]uint64, error) {
 	ctx, cancel := c.within(ctx, wait)
 	defer cancel()
@@ -217,9 +218,9 @@ func Number(h map[string][]string, name string) uint64 {
 	return n
 }
 
-// An answer of many records has the server count what stands behind it: it looks at every record of a block for that, of
-// whatever subject, half a millisecond and more, before it takes what else the edge has sent. One record costs a tenth of it. So
-// what is likely little is read one by one.
+// An answer of many records has the server count what stands behind it: it looks at every record of a block for that,
+// of whatever subject, half a millisecond and more, before it takes what else the edge has sent. One record costs a
+// tenth of it. So what is likely little is read one by one.
 
 const (
 	TailRecords   = 4   // records that are read one by one, before the rest is read at once
@@ -227,12 +228,13 @@ const (
 	TailTime      = 500 * time.Millisecond
 )
 
-// ReadTail reads the record at q.seq and those after it up to last, which the leader has just had last, one by one, by the word of
-// leaders alone. It fails where it is not sure that nothing is missing: where the record at q.seq is gone, or is about to be, or it took long, or the mailbox keeps few records.
+// ReadTail reads the record at q.seq and those after it up to last, which the leader has just had last, one by one, by
+// the word of leaders alone. It fails where it is not sure that nothing is missing: where the record at q.seq is gone,
+// or is about to be, or it took long, or the mailbox keeps few records.
 //
 // That record is read after all others. While it is there nothing after it is gone, so nothing was when they were read.
-// Another leader may have answered by then that has not applied yet what the first one had: for one
-// of these records to be gone at that one, the mailbox must have been filled anew within the same half of a second, as last was its end.
+// Another leader may have answered by then that has not applied yet what the first one had: for one of these records to
+// be gone at that one, the mailbox must have been filled anew within the same half of a second, as last was its end.
 func (c *Client) ReadTail(ctx context.Context, q Query, last *Record) (Page, error) {
 	if c.cfg.MaxRecords < tailRecordsOf*TailRecords {
 		return Page{}, ErrNone

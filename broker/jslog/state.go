@@ -112,7 +112,8 @@ func (c *Client) State(ctx context.Context, stream, subject string) (State, erro
 	return s, nil
 }
 
-// NothingEvicted reports whether nothing is gone from a log that was stored after the record at floor, or from a time on.
+// NothingEvicted reports whether nothing is gone from a log that was stored after the record at floor, or from a time
+// on.
 func (c *Client) NothingEvicted(ctx context.Context, p *Location, floor uint64, at time.Time) (bool, error) {
 	if floor > 0 {
 		oldest, err := c.Next(ctx, p.Stream, p.Log(), 1)

@@ -33,8 +33,8 @@ func (r *reading) fold(m *agora.Message, highest bool) {
 	}
 }
 
-// Fold reckons with a part found in the log. A part that is marked as stored again proves nothing of what is beyond it: its holder
-// could not know what retention had taken, and that may be more than the sender has said again so far.
+// Fold reckons with a part found in the log. A part that is marked as stored again proves nothing of what is beyond it:
+// its holder could not know what retention had taken, and that may be more than the sender has said again so far.
 func (l *Ledger) Fold(m *agora.Message, epoch uint64, now time.Time) {
 	l.log.fold(m, m.N > l.lastN)
 	l.add(m, First{n: m.N, seq: m.Seq >> agora.SeqShift, index: int(m.Seq & (record.MaxParts - 1)), Stream: m.Stream}, epoch, now)
@@ -52,8 +52,8 @@ func (l *Ledger) Fold(m *agora.Message, epoch uint64, now time.Time) {
 	l.undo = l.undo[:0]
 }
 
-// Tear says that records may be gone from the log that followed those folded so far: what is folded next does not follow them. Numbers and streams
-// may have gone on there, and streams may have ended.
+// Tear says that records may be gone from the log that followed those folded so far: what is folded next does not
+// follow them. Numbers and streams may have gone on there, and streams may have ended.
 func (l *Ledger) Tear() {
 	l.lastN, l.log.cut = l.kept, true
 	l.holes = slices.DeleteFunc(l.holes, func(h span) bool { return h.from > l.kept })

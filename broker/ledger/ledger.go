@@ -41,15 +41,17 @@ type Ledger struct {
 // New returns the ledger of a lane; fresh says that nothing was stored on it before.
 func New(fresh bool) Ledger { return Ledger{whole: fresh, exact: fresh} }
 
-// Parked is what has to be kept of a ledger whose lane is put aside. The zero value is that of a lane that was never used.
+// Parked is what has to be kept of a ledger whose lane is put aside. The zero value is that of a lane that was never
+// used.
 type Parked struct {
 	lastN        uint64
 	holes        spans
 	whole, exact bool
 }
 
-// Park returns what has to be kept, and whether that says all: else the log has to be read before the next record, as what is told
-// apart by id or index may be said again within the window. It returns false where a lane that is put aside could not answer for what is open.
+// Park returns what has to be kept, and whether that says all: else the log has to be read before the next record, as
+// what is told apart by id or index may be said again within the window. It returns false where a lane that is put
+// aside could not answer for what is open.
 func (l *Ledger) Park(now time.Time, window time.Duration) (p Parked, all, ok bool) {
 	if l.open > 0 || l.blocked != 0 || len(l.doubted) > 0 {
 		return Parked{}, false, false
@@ -115,7 +117,8 @@ type stream struct {
 	epoch    uint64 // of the last record with a part of it
 }
 
-// said is what the latest parts of a stream said, by index modulo its length. Of what was undone an entry may stay: it has another's index, or is said anew.
+// said is what the latest parts of a stream said, by index modulo its length. Of what was undone an entry may stay: it
+// has another's index, or is said anew.
 type said [maxSaid]struct{ index, saying uint32 }
 
 // proven reports whether the parts prove that none is missing.

@@ -95,8 +95,8 @@ func (l *Ledger) Lose(m *agora.Message) {
 	}
 }
 
-// unbegin forgets a stream that presence alone knew of, if the number of its start says that it is not stored: its receiver has
-// nothing that an abort would end, and gets it all once the start has come again.
+// unbegin forgets a stream that presence alone knew of, if the number of its start says that it is not stored: its
+// receiver has nothing that an abort would end, and gets it all once the start has come again.
 func (l *Ledger) unbegin(name string, start uint64) {
 	if s := l.streams[name]; s.phase == running && s.hearsay && s.evidence != torn && l.exact && start > l.lastN {
 		l.put(name, s, stream{})
@@ -121,7 +121,8 @@ func (l *Ledger) Pass(n uint64) {
 	}
 }
 
-// Next returns the number that follows those that are stored, or the one that was refused for the moment and is to come again; 0 where none is stored.
+// Next returns the number that follows those that are stored, or the one that was refused for the moment and is to come
+// again; 0 where none is stored.
 func (l *Ledger) Next() uint64 {
 	switch {
 	case l.blocked != 0:
@@ -163,17 +164,18 @@ func (l *Ledger) Disprove(m *agora.Message) {
 	l.Lose(m)
 }
 
-// Forsake says that the sender of m was told that it is not stored, whatever has become of it. Who does not number sends no more of its stream then: it is aborted,
-// unless it has ended.
+// Forsake says that the sender of m was told that it is not stored, whatever has become of it. Who does not number
+// sends no more of its stream then: it is aborted, unless it has ended.
 func (l *Ledger) Forsake(m *agora.Message) {
 	if m.N == 0 && IsStreamPart(m) {
 		l.breakStream(m.Stream)
 	}
 }
 
-// Suspect says that m, whose sender was refused, may have been stored and be gone from the log: it is marked if it comes again, by its number
-// or, where it has none, with all that the ledger can't tell until then. Who has read a start that is gone is owed an end: at once where its sender does not
-// number, and may say no more of the stream. A number comes again, and tells its receivers what they had: the stream is aborted if the session ends before.
+// Suspect says that m, whose sender was refused, may have been stored and be gone from the log: it is marked if it
+// comes again, by its number or, where it has none, with all that the ledger can't tell until then. Who has read a
+// start that is gone is owed an end: at once where its sender does not number, and may say no more of the stream. A
+// number comes again, and tells its receivers what they had: the stream is aborted if the session ends before.
 func (l *Ledger) Suspect(m *agora.Message, until time.Time) {
 	if m.N == 0 && until.After(l.unsure) {
 		l.unsure = until
@@ -187,7 +189,8 @@ func (l *Ledger) Suspect(m *agora.Message, until time.Time) {
 	l.Lose(m)
 }
 
-// SuspectEnd says that the end of a stream may have been stored and be gone from the log: if the stream is still to be aborted, the abort is marked.
+// SuspectEnd says that the end of a stream may have been stored and be gone from the log: if the stream is still to be
+// aborted, the abort is marked.
 func (l *Ledger) SuspectEnd(stream string) {
 	if s := l.streams[stream]; s.phase.isOpen() {
 		s.hearsay = true

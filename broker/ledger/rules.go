@@ -180,8 +180,9 @@ func (l *Ledger) suspects(m *agora.Message) bool {
 	return may && m.N > l.lastN
 }
 
-// giveUp ends a stream of which nothing is left where retention has cut the log. It may have ended, or be open to its receiver still, and
-// nobody can tell: both ends hear that it is over. The receiver's abort is marked, as it may have had the end.
+// giveUp ends a stream of which nothing is left where retention has cut the log. It may have ended, or be open to its
+// receiver still, and nobody can tell: both ends hear that it is over. The receiver's abort is marked, as it may have
+// had the end.
 func giveUp(stream string) Verdict {
 	v := refuse(agora.StreamAborted, "stream %q is over: nothing of it is left in the log", stream)
 	v.Abort = true
@@ -205,9 +206,9 @@ func refuse(code agora.Code, format string, args ...any) Verdict {
 	return Verdict{Err: agora.Errorf(code, format, args...)}
 }
 
-// saying tells what was said under a number or an index from something else, in so few bits that every number can keep it: a checksum, which is never 0. An
-// event is known by its key, as an edge may put its own clock's time into the body each time that it comes; and what stream it is of does not count, as an edge may
-// have named that itself.
+// saying tells what was said under a number or an index from something else, in so few bits that every number can keep
+// it: a checksum, which is never 0. An event is known by its key, as an edge may put its own clock's time into the body
+// each time that it comes; and what stream it is of does not count, as an edge may have named that itself.
 func saying(m *agora.Message) uint32 {
 	var room [128]byte
 	name := append(room[:0], byte(m.Kind), byte(m.Part))
@@ -220,8 +221,8 @@ func saying(m *agora.Message) uint32 {
 	return crc32.Update(sum, castagnoli, name) | 1
 }
 
-// hashOf tells a message from another, as saying does, in more bits and with its stream: few are kept, and who takes something else for stored
-// by it loses that. A message that has a key is known by it alone.
+// hashOf tells a message from another, as saying does, in more bits and with its stream: few are kept, and who takes
+// something else for stored by it loses that. A message that has a key is known by it alone.
 func hashOf(m *agora.Message) uint64 {
 	h := fnv.New64a()
 	h.Write([]byte{byte(m.Kind), byte(m.Part)})

@@ -7,8 +7,8 @@ import (
 	"strconv"
 )
 
-// Where systems take the ports of connections from begins above the last of these: a port of those could be taken before a
-// server listens on it, or while it is stopped.
+// Where systems take the ports of connections from begins above the last of these: a port of those could be taken
+// before a server listens on it, or while it is stopped.
 const (
 	firstPort = 10_000
 	lastPort  = 17_999 // above them are those that tests give to servers which they stop and start

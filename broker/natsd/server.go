@@ -54,8 +54,9 @@ const (
 	loopback     = "127.0.0.1"
 )
 
-// Embed starts the nodes on free loopback ports and returns when JetStream is ready, when a node can't start, or when ctx is over; within twenty seconds where it
-// has no deadline. Where others take one of the ports meanwhile, it starts all nodes on other ones, a few times.
+// Embed starts the nodes on free loopback ports and returns when JetStream is ready, when a node can't start, or when
+// ctx is over; within twenty seconds where it has no deadline. Where others take one of the ports meanwhile, it starts
+// all nodes on other ones, a few times.
 func Embed(ctx context.Context, cfg Config) (*Server, error) { return embed(ctx, cfg, freePorts) }
 
 // embed is Embed, on ports that pick finds.

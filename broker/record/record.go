@@ -151,8 +151,8 @@ func (o Origin) IsVoid(at time.Time) bool {
 	return at.Sub(time.UnixMilli(o.ValidAt)) > VoidAfter
 }
 
-// A mark is a record of one part of Kind Gap and of no session, which a purge leaves: everything before it was dropped. Its N is
-// the position of the last part that was.
+// A mark is a record of one part of Kind Gap and of no session, which a purge leaves: everything before it was dropped.
+// Its N is the position of the last part that was.
 
 // Mark reads a mark, and returns the position up to which everything was dropped.
 func Mark(body []byte) (upTo uint64, is bool) {

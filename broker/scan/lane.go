@@ -38,7 +38,8 @@ func NewLaneScan(s *Scanner, from agora.AgentID, session string, to agora.Addres
 }
 
 // Run gives fold every record of the session that is not void, in order, and returns once it has read as far as the
-// stream's leader knew after the fence: of the lane nothing is stored behind that, and what others store meanwhile is not waited for.
+// stream's leader knew after the fence: of the lane nothing is stored behind that, and what others store meanwhile is
+// not waited for.
 func (l *LaneScan) Run(ctx context.Context, fold func(o record.Origin, seq uint64, parts []agora.Message) error) error {
 	l.pos = max(l.Floor, 1) - 1 // the last known record is read again: it shows that nothing after it is gone
 	end := uint64(math.MaxUint64)
@@ -85,8 +86,8 @@ func (l *LaneScan) end(ctx context.Context) (uint64, error) {
 	return last.Seq, nil
 }
 
-// misses reports whether records may be missing between what was read before and a page: the oldest went while the scan was at it, of a mailbox that
-// overflows, or where the page before was that of a replica that lags.
+// misses reports whether records may be missing between what was read before and a page: the oldest went while the scan
+// was at it, of a mailbox that overflows, or where the page before was that of a replica that lags.
 func (l *LaneScan) misses(ctx context.Context, p *jslog.Page, first bool) (bool, error) {
 	switch {
 	case len(p.Records) == 0:

@@ -20,17 +20,19 @@ type Unended struct {
 	Epoch   uint64 // the highest of the records read since something was open
 }
 
-// mostOpen bounds how many open streams a search has in mind: with more, those it has found are told at once, and what ended
-// further on is told as well.
+// mostOpen bounds how many open streams a search has in mind: with more, those it has found are told at once, and what
+// ended further on is told as well.
 const mostOpen = 1 << 16
 
-// anySubject is all of a stream, fences too, which are passed over: to pick those of its log costs the server three times as much where there are thousands of mailboxes.
+// anySubject is all of a stream, fences too, which are passed over: to pick those of its log costs the server three
+// times as much where there are thousands of mailboxes.
 const anySubject = ">"
 
-// Unended reads the log of all tenants, up to what is there now, and tells visit of lanes in which streams are open of which a part
-// was said under a lease that was last good before a time: a batch for each stream of the log, more where they are many. A
-// lane may be told more than once. EndLane finds out what is open indeed. It fails as soon as visit does, and
-// when the log can't be read; it reads tens of thousands of records a second (BenchmarkUnended), one page at a time.
+// Unended reads the log of all tenants, up to what is there now, and tells visit of lanes in which streams are open of
+// which a part was said under a lease that was last good before a time: a batch for each stream of the log, more where
+// they are many. A lane may be told more than once. EndLane finds out what is open indeed. It fails as soon as visit
+// does, and when the log can't be read; it reads tens of thousands of records a second (BenchmarkUnended), one page at
+// a time.
 func (s *Scanner) Unended(ctx context.Context, before time.Time, visit func([]Unended) error) error {
 	for _, shard := range jslog.Shards(s.cfg.Shards) {
 		u := openStreamScan{s: s, before: before.UnixMilli(), visit: visit, most: s.cfg.MostOpen, lanes: map[laneKey]*openLane{}}

@@ -14,7 +14,8 @@ import (
 
 // A mark is a record of one part of Kind Gap, which a purge leaves: everything before it was dropped. Its N is the
 // position of the last part that was, and the mark was stored right behind that, which the log has checked. So a reader
-// that meets it knows whether it has read all that is gone; if not it tells a gap, up to the mark, where it goes on from.
+// that meets it knows whether it has read all that is gone; if not it tells a gap, up to the mark, where it goes on
+// from.
 
 // markTries bounds how often a purge starts over because something was stored meanwhile.
 const markTries = 50
@@ -39,15 +40,16 @@ func (s *Scanner) Purge(ctx context.Context, to agora.Address, after uint64) (un
 	return s.log.Drop(ctx, p, mark)
 }
 
-// Forget drops what the log keeps for an address before a position, all of it where that is 0, and tells nobody: for answer boxes, whose
-// reader has read it. What is stored meanwhile stays where a position is given.
+// Forget drops what the log keeps for an address before a position, all of it where that is 0, and tells nobody: for
+// answer boxes, whose reader has read it. What is stored meanwhile stays where a position is given.
 func (s *Scanner) Forget(ctx context.Context, to agora.Address, before uint64) error {
 	p := jslog.Locate(to, s.cfg.Shards)
 	_, err := s.log.Drop(ctx, p, before>>agora.SeqShift)
 	return err
 }
 
-// firstUnread returns the sequence of the first record that has a message behind a position; 0 where there is none. A mark is no message.
+// firstUnread returns the sequence of the first record that has a message behind a position; 0 where there is none. A
+// mark is no message.
 func (s *Scanner) firstUnread(ctx context.Context, p jslog.Location, after uint64) (uint64, error) {
 	for seq := max(after>>agora.SeqShift, 1); ; {
 		page, err := s.log.Read(ctx, jslog.Query{Stream: p.Stream, Subject: p.Log(), Seq: seq, Batch: 8})

@@ -1,5 +1,5 @@
-// Package scan looks through the log: for messages, for streams that have no end, for what one lane has stored; it ends lanes
-// and drops what is kept. Nothing here is on the path of a message.
+// Package scan looks through the log: for messages, for streams that have no end, for what one lane has stored; it ends
+// lanes and drops what is kept. Nothing here is on the path of a message.
 package scan
 
 import (
