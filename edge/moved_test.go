@@ -96,3 +96,25 @@ func TestAnAgentWhoseEdgeDiesWithRedisIsNotRefusedByAnOlderToken(t *testing.T) {
 	}
 	m.receiver.Expect(`{"type":"error","code":"STREAM_ABORTED","from":"moved","stream_id":"s"}`)
 }
+
+// Redis loses everything once more before it is whole again. What edges had told it is lost with the rest, and a lease has to pass anew.
+func TestAnAgentKeepsItsSessionThoughRedisLosesEverythingTwice(t *testing.T) {
+	if testing.Short() {
+		t.Skip("left to make test")
+	}
+	t.Parallel()
+	c := start(t, agoratest.Options{Node: leased(retold)})
+	receiver, _ := registered(t, c, 1, "receiver")
+	conn, welcome := registered(t, c, 0, "moved")
+	opens(conn, receiver)
+	conn.Drop()
+	receiver.Until("it has left edge 0", func() bool { return c.Node(0).Stats().Sessions == 0 })
+	flush(t, c)
+	receiver.ExpectNone(during(retold * 3 / 4))
+	c.HoldPresence(0, true)
+	flush(t, c)
+	next := asked(t, c, 1, "moved", token(welcome))
+	next.ExpectNone(during(retold / 2)) // a lease has passed since the first loss
+	c.HoldPresence(0, false)
+	next.Expect(`{"type":"agent.registered","resumed":true}`)
+}
