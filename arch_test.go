@@ -35,7 +35,7 @@ var layers = map[string][]string{
 	"edge/relay":           {".", "broker", "edge/admission", "presence", "internal/guard", "internal/lock"},
 	"edge/call":            {".", "broker", "edge/admission", "presence", "internal/guard", "internal/pause"},
 	"edge/approval":        {".", "broker", "edge/admission", "internal/latency", "internal/pause"},
-	"edge/policy":          {},
+	"edge/policy":          {"."},
 	"edge/dial":            {".", "internal/endpoint"},
 	"edge/directory":       {".", "broker", "presence", "spaces", "internal/budget"},
 	"edge/admission":       {".", "presence", "internal/lock", "internal/pause", "internal/turns"},

@@ -59,7 +59,7 @@ func (a *answers) reply(ctx context.Context, q *question) (r reply) {
 		}
 	case "kick", "evict", "end":
 		if s := n.sessions.under(at, q.Epoch); s != nil {
-			leaver{s}.endHere(ctx, endings[q.Verb])
+			s.endHere(ctx, endings[q.Verb])
 			r.Done = true
 		}
 	case "self":

@@ -76,10 +76,10 @@ func (d *approvals) decide(ctx context.Context, box string, m *agora.Message) er
 	return err
 }
 
-// of returns the box of the approval that a reply answers: that which its request has named, or the one that is pending; empty for none.
+// of returns the box of the approval that a whole reply answers: that which its request has named, or the one that is pending; empty for none.
 func (d *approvals) of(m *agora.Message) string {
 	switch {
-	case d.book == nil || m.Kind != agora.Reply || m.Part != agora.Whole:
+	case d.book == nil:
 		return ""
 	case m.To.IsBox() && approval.IsBox(m.To.Space):
 		return m.To.Space
@@ -104,7 +104,7 @@ func (d *approvals) of(m *agora.Message) string {
 
 var _ approval.Mailer = (*approvals)(nil)
 
-// decide decides an approval by a reply of the session's agent, and reports whether it is one: numbers before its own are settled first, as its receipt speaks
+// decide decides an approval by a whole reply of the session's agent, and reports whether it is one: numbers before its own are settled first, as its receipt speaks
 // of them as well. What it answered when it came it answers then, though another has decided meanwhile.
 func (o *outgoing) decide(ctx context.Context, m *agora.Message, c *Command) (is bool, err error) {
 	box := o.node.approvals.of(m)
@@ -125,7 +125,6 @@ func (o *outgoing) decide(ctx context.Context, m *agora.Message, c *Command) (is
 		return true, agora.AsError(err)
 	}
 	o.sender().Decided(box, m)
-	o.sender().Used(peer, m.N)
 	if m.N > 0 {
 		o.receipts.add(Notice{Kind: NoticeReceipt, Tier: agora.Stored, To: peer, N: m.N}, o.conn)
 		return true, nil

@@ -93,7 +93,7 @@ func (b *Balancer) forget(now time.Time) {
 // idle reports whether a session has nothing under way: nothing unsent, unread or unconfirmed, and no stream that is open.
 func (s *Session) idle() bool {
 	confirmed, written, _ := s.cursor.mailbox()
-	if s.out.held() > 0 || s.out.blocked.any() || s.mailbox.inbox.Held() > 0 || confirmed < written {
+	if s.out.held() > 0 || s.out.blocked.Load() > 0 || s.mailbox.inbox.Held() > 0 || confirmed < written {
 		return false
 	}
 	return !slices.ContainsFunc(s.out.used(), func(l presence.Lane) bool { return len(l.Open) > 0 })

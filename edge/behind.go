@@ -49,7 +49,7 @@ func (t *sessionTable) detachLate(background func(func())) {
 	for _, s := range t.allStopped() {
 		if s.departure.mu.TryLock() {
 			s.departure.mu.Unlock()
-			background(leaver{s}.detachSoon)
+			background(func() { s.departure.detachSoon(s) })
 		}
 	}
 }

@@ -57,8 +57,9 @@ type Command struct {
 	// command are pulled behind it. It may be nil.
 	Done func(Outcome) `json:"-"`
 
-	pieces []json.RawMessage // of an event, as it is published: more than one where it is too large for one delta
-	failed func()            // is called before Told where what is sent is refused later; may be nil
+	pieces   []json.RawMessage // of an event, as it is published: more than one where it is too large for one delta
+	anywhere bool              // it is the same command at whatever edge it is done again
+	failed   func()            // is called before Told where what is sent is refused later; may be nil
 }
 
 // done gives an answer its place before the deliveries that follow from the command.

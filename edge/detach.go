@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/agora-relay/agora"
 	"github.com/agora-relay/agora/edge/admission"
 	"github.com/agora-relay/agora/internal/guard"
 	"github.com/agora-relay/agora/internal/lock"
@@ -16,15 +17,12 @@ import (
 // for tidying up; what is not done then is done behind.
 const closeTime = 5 * time.Second
 
-// departure is how far a session that has stopped is detached. mu is held while it is, which blocks.
+// departure detaches a session that has stopped, and is how far that has come. mu is held meanwhile, which blocks.
 type departure struct {
 	mu         lock.Mutex // held while the session goes, and guards the fields below
 	done       bool       // nothing of the session is left here
 	incomplete bool       // it has gone, and parts were given up
 }
-
-// leaver detaches a session.
-type leaver struct{ *Session }
 
 // Closed tells that the socket is gone. With goodbye the session ends at
 // once, else its grace begins. It returns when that is done, or handed to
@@ -32,15 +30,15 @@ type leaver struct{ *Session }
 func (s *Session) Closed(goodbye bool) {
 	s.cursor.lost()
 	if s.stop(goodbye) {
-		leaver{s}.detachSoon()
+		s.departure.detachSoon(s)
 	}
 }
 
 // detachSoon is detach within the time that a connection's goroutine has for it.
-func (s leaver) detachSoon() {
+func (d *departure) detachSoon(s *Session) {
 	ctx, cancel := context.WithTimeout(s.node.ctx, closeTime)
 	defer cancel()
-	s.detach(ctx)
+	d.detach(ctx, s)
 }
 
 // stop ends verbs and deliveries; false when that was done before.
@@ -60,36 +58,36 @@ func (s *Session) stop(goodbye bool) bool {
 
 // detach parts a session that has stopped: what is under way is flushed, and
 // presence is told. While that fails, the node tries again.
-func (s leaver) detach(ctx context.Context) {
-	s.departure.mu.Lock()
-	defer s.departure.mu.Unlock()
-	if s.departure.done || s.departure.incomplete {
+func (d *departure) detach(ctx context.Context, s *Session) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.done || d.incomplete {
 		return
 	}
-	err := s.persistDetach(ctx)
+	err := d.persistDetach(ctx, s)
 	if errors.Is(err, presence.ErrDeposed) {
 		if held, _ := s.reassert(ctx); held {
-			err = s.persistDetach(ctx)
+			err = d.persistDetach(ctx, s)
 		}
 	}
-	yielded := errors.Is(err, presence.ErrDeposed)
-	if yielded {
+	lost, clean := false, true
+	if errors.Is(err, presence.ErrDeposed) {
 		// Whoever has claimed it meanwhile waits to hear how it went here.
-		unknown := s.abortIfLost(ctx)
-		if _, err = s.flushAndRelease(ctx); unknown != nil {
+		var unknown error
+		lost, unknown = s.out.abortIfLost(ctx)
+		if clean, err = d.flushAndRelease(ctx, s); unknown != nil {
 			err = unknown
 		}
 	}
 	switch {
-	case err == nil && !s.life.saidGoodbye() && !yielded:
-		h := s.held()
-		s.node.owner.Gone(h)
-		s.remove()
 	case err == nil || errors.Is(err, presence.ErrDeposed):
-		s.remove()
+		if !lost {
+			s.keep(clean)
+		}
+		d.remove(s)
 	case errors.Is(err, errGaveUp):
 		// Whoever goes on with the session, or ends it, asks for the hand-over and hears it then.
-		s.departure.incomplete = true
+		d.incomplete = true
 	default:
 		s.node.cfg.Log.Debug("leaving session is not settled yet", "agent", s.claim.Agent, "err", err)
 	}
@@ -98,41 +96,60 @@ func (s leaver) detach(ctx context.Context) {
 // abortIfLost ends what the session has open where presence has lost it and another has begun since: nobody will go on with this one, nor
 // end it (see package ownership: the search for lost sessions may have come too early for what was still in hand here). The error is why
 // that is not known: it has to be asked again, as nobody else will.
-func (s leaver) abortIfLost(ctx context.Context) error {
-	out := s.out.lanes.Load()
+func (o *outgoing) abortIfLost(ctx context.Context) (lost bool, err error) {
+	out := o.lanes.Load()
 	if out == nil {
-		return nil
+		return false, nil
 	}
-	_, lost, err := s.node.cfg.Presence.Sessions.Lost(ctx, s.claim.Tenant, s.claim.Agent, s.claim.Session)
+	_, lost, err = o.node.cfg.Presence.Sessions.Lost(ctx, o.claim.Tenant, o.claim.Agent, o.claim.Session)
 	if lost && err == nil {
 		_ = out.AbortOpen(ctx) // how it went is told by what comes next
 	}
-	return err
+	return lost, err
+}
+
+// keep has the node remember the session, which may go on elsewhere, until it has begun there or its grace is over: should presence lose everything before, its
+// agent has the token of here. clean says that nothing was given up.
+func (s *Session) keep(clean bool) {
+	if s.life.saidGoodbye() {
+		return
+	}
+	h := s.held()
+	h.GaveUp = !clean
+	s.node.owner.Gone(h)
 }
 
 // reassert writes the session again where presence has lost it since the last
 // renewal; held is false when it is another's, or over.
-func (s leaver) reassert(ctx context.Context) (held bool, err error) {
+func (s *Session) reassert(ctx context.Context) (held bool, err error) {
 	if !guard.Asserts {
 		return false, nil
 	}
 	return s.node.owner.Reassert(ctx, s.held())
 }
 
+// reassert is that of the session that is here under a claim.
+func (t *sessionTable) reassert(ctx context.Context, c presence.Claim) (held bool, err error) {
+	if s := t.under(agora.ToAgent(c.Tenant, c.Agent), c.Epoch); s != nil {
+		return s.reassert(ctx)
+	}
+	return false, nil
+}
+
 // remove lets go of a detached session. The caller holds the departure's mu.
-func (s leaver) remove() {
-	s.departure.done = true
+func (d *departure) remove(s *Session) {
+	d.done = true
 	s.node.limits.usage.Give(admission.Bytes, s.owner(), s.profile.letGo())
-	s.node.dials.drop(s.Session)
+	s.node.dials.drop(s)
 	s.hasLeft()
 	s.node.limits.usage.Give(admission.Spaces, s.owner(), int64(s.cursor.leave()))
 	s.out.sender().Close()
-	s.node.sessions.remove(s.Session)
+	s.node.sessions.remove(s)
 	s.node.stats.sessions.Add(-1)
 }
 
 // flush waits for what is under way, and after a goodbye ends what is open.
-func (s leaver) flush(ctx context.Context) error {
+func (d *departure) flush(ctx context.Context, s *Session) error {
 	if s.life.saidGoodbye() {
 		if err := s.out.sender().AbortOpen(ctx); err != nil {
 			return err
@@ -143,15 +160,15 @@ func (s leaver) flush(ctx context.Context) error {
 
 // persistDetach says to presence that the socket is gone, at once, and then how what
 // was under way has ended.
-func (s leaver) persistDetach(ctx context.Context) error {
+func (d *departure) persistDetach(ctx context.Context, s *Session) error {
 	p, at := s.node.cfg.Presence, s.lastPosition(ctx)
-	if err := s.noteBalk(ctx); err != nil {
+	if err := d.noteBalk(ctx, s); err != nil {
 		return err
 	}
 	if err := s.lose(ctx, at); err != nil {
 		return err
 	}
-	flushed := s.flush(ctx)
+	flushed := d.flush(ctx, s)
 	if ctx.Err() != nil {
 		return ctx.Err() // still under way
 	}
@@ -184,8 +201,8 @@ func (s leaver) persistDetach(ctx context.Context) error {
 }
 
 // noteBalk has presence know by which delivery the agent has closed its connection, where that is not known to have arrived.
-func (s leaver) noteBalk(ctx context.Context) error {
-	at, did := s.node.sessions.balkedAt(s.Session)
+func (d *departure) noteBalk(ctx context.Context, s *Session) error {
+	at, did := s.node.sessions.balkedAt(s)
 	if !did || s.cursor.hasArrived(at) {
 		return nil
 	}
@@ -193,16 +210,16 @@ func (s leaver) noteBalk(ctx context.Context) error {
 }
 
 // lose says to presence that the socket is gone, and where the agent stands.
-func (s leaver) lose(ctx context.Context, at presence.Position) error {
-	return s.node.cfg.Presence.Sessions.Lose(ctx, s.claim, at, s.cursor.spacePositions(), s.life.saidGoodbye())
+func (i *inbound) lose(ctx context.Context, at presence.Position) error {
+	return i.node.cfg.Presence.Sessions.Lose(ctx, i.claim, at, i.cursor.spacePositions(), i.life.saidGoodbye())
 }
 
 // lastPosition is the session's position as it goes. Whether the agent has
 // seen everything up to now is asked of the log, so that its return after a
 // long sleep can be told truthfully whether it missed anything.
-func (s leaver) lastPosition(ctx context.Context) presence.Position {
-	p, now := s.position(), s.node.cfg.Broker.Now()
-	if last, err := s.node.cfg.Broker.Last(ctx, s.address()); err == nil && last <= p.Tail {
+func (i *inbound) lastPosition(ctx context.Context) presence.Position {
+	p, now := i.position(), i.node.cfg.Broker.Now()
+	if last, err := i.node.cfg.Broker.Last(ctx, i.address()); err == nil && last <= p.Tail {
 		p.TailAt = now
 	}
 	return p
@@ -220,28 +237,29 @@ func gaveUp(flushed error) error {
 
 // handOver gives the session to another holder: the socket is closed, what is
 // under way is flushed, positions are written. It reports whether nothing was given up.
-func (s leaver) handOver(ctx context.Context) (clean bool, err error) {
+func (d *departure) handOver(ctx context.Context, s *Session) (clean bool, err error) {
 	s.life.leaves(TakenOver)
 	s.deposed()
 	s.stop(false)
-	if err := s.departure.mu.LockContext(ctx); err != nil {
+	if err := d.mu.LockContext(ctx); err != nil {
 		return false, err // the asker comes again
 	}
-	defer s.departure.mu.Unlock()
-	if s.departure.done {
+	defer d.mu.Unlock()
+	if d.done {
 		return true, nil // and presence knows how it went
 	}
-	clean, err = s.flushAndRelease(ctx)
+	clean, err = d.flushAndRelease(ctx, s)
 	if err != nil && !errors.Is(err, presence.ErrDeposed) { // nobody waits any more, or has heard it: its answer was lost
 		return false, err
 	}
-	s.remove()
+	s.keep(clean)
+	d.remove(s)
 	return clean, nil
 }
 
 // flushAll waits until nothing is under way, receipts included: what gathers while others are under way follows them. What the door has in hand comes to its
 // socket before the next holder delivers, unless that takes nothing for as long as a connection has for a sign of life. Presence knows of no stream then that was refused.
-func (s leaver) flushAll(ctx context.Context) error {
+func (s *Session) flushAll(ctx context.Context) error {
 	for {
 		err := s.out.sender().Flush(ctx)
 		waits := s.cursor.isWriting() && s.life.overFor() < s.node.cfg.Probe || err == nil && s.owed.Load().busy()
@@ -260,13 +278,13 @@ func (s leaver) flushAll(ctx context.Context) error {
 
 // flushAndRelease flushes what is under way and writes to presence, for the next holder,
 // where the session stands and whether anything was given up. The caller holds the departure's mu.
-func (s leaver) flushAndRelease(ctx context.Context) (clean bool, err error) {
+func (d *departure) flushAndRelease(ctx context.Context, s *Session) (clean bool, err error) {
 	flushed := s.flushAll(ctx)
 	if ctx.Err() != nil {
 		return false, ctx.Err() // still under way: the asker comes again
 	}
 	clean = flushed == nil
-	if err := s.noteBalk(ctx); err != nil {
+	if err := d.noteBalk(ctx, s); err != nil {
 		return false, err
 	}
 	return clean, s.node.cfg.Presence.Sessions.HandedOver(ctx, s.claim, s.position(), s.cursor.spacePositions(), !clean)
@@ -280,10 +298,10 @@ var endings = map[string]Reason{
 }
 
 // endHere closes the session's connection for good, and settles it.
-func (s leaver) endHere(ctx context.Context, why Reason) {
+func (s *Session) endHere(ctx context.Context, why Reason) {
 	s.life.leaves(why.Cause)
 	s.conn.Close(why)
 	if s.stop(true) {
-		s.detach(ctx)
+		s.departure.detach(ctx, s)
 	}
 }

@@ -47,7 +47,7 @@ func (b *binding) began(after uint64) {
 }
 
 // hasLeft notes in the agent's history that the session has left.
-func (s leaver) hasLeft() {
-	acked, written, _ := s.cursor.mailbox()
-	s.note(presence.Event{What: presence.Left, At: s.Now().UTC(), Why: cmp.Or(s.life.reason(), Lost).String(), Cursor: acked, Written: written})
+func (i *inbound) hasLeft() {
+	acked, written, _ := i.cursor.mailbox()
+	i.note(presence.Event{What: presence.Left, At: i.Now().UTC(), Why: cmp.Or(i.life.reason(), Lost).String(), Cursor: acked, Written: written})
 }

@@ -123,6 +123,7 @@ func (s *Session) doStored(ctx context.Context, c *Command) (out Outcome, err er
 	told := make(chan Notice, 2) // who opens an event is told its id, and that it is stored
 	mine := *c
 	mine.Receipts |= agora.Stored
+	mine.anywhere = true
 	mine.Told = func(n Notice) {
 		select {
 		case told <- n:
@@ -132,9 +133,6 @@ func (s *Session) doStored(ctx context.Context, c *Command) (out Outcome, err er
 	mine.Done = func(o Outcome) { out = o }
 	if c.Verb == Send || c.Verb == Answer {
 		mine.Message.ID = c.ID
-	}
-	if c.Verb == Answer && s.out.mails(ctx, &mine.Message) {
-		return s.out.mail(ctx, &mine, mine.Message)
 	}
 	if err = s.Do(ctx, &mine); err == nil && c.stores() {
 		err = out.await(ctx, told)

@@ -11,7 +11,7 @@ import (
 // statusOf returns a session as this edge sees it.
 func statusOf(s *Session) *SessionStatus {
 	v := &SessionStatus{
-		Since: time.Unix(0, s.since), Begun: s.mailbox.begun.Load(), Queued: s.mailbox.inbox.Held(), Blocked: s.out.blocked.any(), Withheld: s.mailbox.refused.Load(),
+		Since: time.Unix(0, s.since), Begun: s.mailbox.begun.Load(), Queued: s.mailbox.inbox.Held(), Blocked: s.out.blocked.Load() > 0, Withheld: s.mailbox.refused.Load(),
 		HeardMS: s.keepalive.quiet().Milliseconds(),
 	}
 	v.Confirmed, v.Written, _ = s.cursor.mailbox()

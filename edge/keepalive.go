@@ -49,7 +49,7 @@ func (i *inbound) probe(ctx context.Context) bool {
 		}
 		if !pause.For(ctx, 10*time.Millisecond) {
 			// Where the edge itself does not read, the agent can't be blamed.
-			return i.out.blocked.any() || i.keepalive.heard.Load() > asked
+			return i.out.blocked.Load() > 0 || i.keepalive.heard.Load() > asked
 		}
 	}
 }
@@ -68,7 +68,7 @@ func (i *inbound) tick() {
 	}
 	cfg := &i.node.cfg
 	quiet := i.keepalive.quiet()
-	if i.out.blocked.any() {
+	if i.out.blocked.Load() > 0 {
 		quiet = 0 // it is the edge that does not read
 	}
 	if quiet >= cfg.Timeout {

@@ -12,25 +12,35 @@ import (
 	"github.com/agora-relay/agora/internal/await"
 )
 
-// meanwhile does something once, before a pipeline is sent of which a command names all of some texts.
+// meanwhile does something once, before a command is sent that names all of some texts, alone or in a pipeline.
 type meanwhile struct {
 	texts []string
 	do    atomic.Pointer[func()]
 }
 
-func (m *meanwhile) DialHook(next redis.DialHook) redis.DialHook          { return next }
-func (m *meanwhile) ProcessHook(next redis.ProcessHook) redis.ProcessHook { return next }
+func (m *meanwhile) DialHook(next redis.DialHook) redis.DialHook { return next }
+
+func (m *meanwhile) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		m.see(cmd)
+		return next(ctx, cmd)
+	}
+}
 
 func (m *meanwhile) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
 	return func(ctx context.Context, cmds []redis.Cmder) error {
 		for _, cmd := range cmds {
-			if said := cmd.String(); m.names(said) {
-				if do := m.do.Swap(nil); do != nil {
-					(*do)()
-				}
-			}
+			m.see(cmd)
 		}
 		return next(ctx, cmds)
+	}
+}
+
+func (m *meanwhile) see(cmd redis.Cmder) {
+	if said := cmd.String(); m.names(said) {
+		if do := m.do.Swap(nil); do != nil {
+			(*do)()
+		}
 	}
 }
 

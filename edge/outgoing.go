@@ -21,7 +21,7 @@ type outgoing struct {
 	making   lock.Mutex                   // held while lanes is made
 	lanes    atomic.Pointer[relay.Sender] // nil until the agent sends something: see sender
 	unclean  uint64                       // the highest epoch of its holders that ended without handing over
-	blocked  waits                        // of its verbs: meanwhile the edge itself does not read the socket
+	blocked  atomic.Int32                 // verbs that wait for something of the edge's own: meanwhile that does not read the socket
 	receipts receiptBox                   // cumulative receipts for this agent
 	rights   rights                       // what the agent may say, and to whom
 	aliases  aliases
@@ -71,36 +71,6 @@ func (o *outgoing) held() int {
 	return 0
 }
 
-// put sends m in its lane and has its receipt told.
-func (o *outgoing) put(ctx context.Context, m agora.Message, c *Command) error {
-	want := c.Receipts | o.wants
-	if c.ID != "" && !m.To.IsSpace() {
-		want |= agora.Stored
-	}
-	if m.Part != agora.Whole && m.Part != agora.Start {
-		asked, known := o.sender().Receipts(m.To, m.Stream)
-		if want |= asked; !known && m.Indexed {
-			want |= agora.Stored // it has ended, and comes again from a sender that lacks a receipt; or presence has lost what was asked
-		}
-	}
-	m.Meta.Receipts = want &^ agora.Stored
-	o.blocked.begin()
-	defer o.blocked.end()
-	how := relay.Options{Receipts: want, Frame: c.ID, Request: c.Request, Answered: c.Told != nil}
-	var span *trace.Span
-	if m.Part <= agora.Start && m.Kind <= agora.Event {
-		span = o.node.cfg.Tracer.Send(&m)
-	}
-	if c.Told != nil || c.failed != nil || span != nil {
-		how.Asker = &asker{o, c.Told, c.failed, span}
-	}
-	err := o.sender().Send(ctx, m, how)
-	if err != nil {
-		span.End(agora.AsError(err)) // it is nobody's
-	}
-	return err
-}
-
 // toldStored tells the agent that what it says again was stored before.
 func (o *outgoing) toldStored(to agora.Address, c *Command) {
 	if c.Told != nil || c.ID != "" {
@@ -142,7 +112,7 @@ func (o *outgoing) laneLost() {
 // else is refused over it. While the edge sheds the connection, it takes less.
 func (o *outgoing) spend(ctx context.Context, m *agora.Message) error {
 	wait, err := o.slot.Throttle(m.Part)
-	if err == nil {
+	if err == nil && wait > 0 {
 		err = o.await(ctx, wait)
 	}
 	if err != nil {
@@ -170,8 +140,8 @@ func (o *outgoing) await(ctx context.Context, d time.Duration) error {
 	if d <= 0 {
 		return nil
 	}
-	o.blocked.begin()
-	defer o.blocked.end()
+	o.blocked.Add(1)
+	defer o.blocked.Add(-1)
 	if !pause.For(ctx, d) {
 		return agora.AsError(ctx.Err())
 	}
@@ -180,20 +150,13 @@ func (o *outgoing) await(ctx context.Context, d time.Duration) error {
 
 // patient returns a context in which a verb may wait for the log, longer than an election takes. The socket is not read meanwhile, which is no fault of its agent.
 func (o *outgoing) patient(ctx context.Context) (waiting context.Context, done func()) {
-	o.blocked.begin()
+	o.blocked.Add(1)
 	ctx, cancel := context.WithTimeout(ctx, o.node.cfg.Broker.Election())
 	return ctx, func() {
 		cancel()
-		o.blocked.end()
+		o.blocked.Add(-1)
 	}
 }
-
-// waits counts the verbs that wait for something of the edge's own.
-type waits struct{ n atomic.Int32 }
-
-func (w *waits) begin()    { w.n.Add(1) }
-func (w *waits) end()      { w.n.Add(-1) }
-func (w *waits) any() bool { return w.n.Load() > 0 }
 
 // receiptBox gathers cumulative receipts until the writer comes for them: of
 // each lane, and of each stream, the last one says it all.
@@ -226,4 +189,77 @@ func (b *receiptBox) flush(conn Conn) {
 	for _, r := range box {
 		conn.Notify(r)
 	}
+}
+
+// mail stores a whole answer like that of an agent without a session: should the session end before that is told, it is
+// the same when it is said again, wherever that is.
+func (o *outgoing) mail(ctx context.Context, c *Command, m agora.Message) error {
+	as := o.actor.actingAs(o.claim.Agent)
+	as.key(c, &m)
+	out, err := as.mail(ctx, m)
+	if err == nil {
+		c.Told(Notice{Kind: NoticeReceipt, Tier: agora.Stored, Seq: out.Seq, To: m.To})
+	}
+	return err
+}
+
+// asker hears of one message of which more is to be done than to tell the connection.
+type asker struct {
+	out    *outgoing
+	tell   func(Notice) // as of a Command, like the next
+	failed func()
+	span   *trace.Span // that ends with it
+}
+
+// Told tells what became of the message. It runs on the broker's goroutine.
+func (a *asker) Told(t relay.Sent) {
+	a.span.End(agora.AsError(t.Err))
+	if t.Err != nil && a.failed != nil {
+		a.failed()
+	}
+	switch n, ok := a.out.notice(&t); {
+	case !ok:
+	case a.tell != nil:
+		a.tell(n)
+	default:
+		a.out.hand(n)
+	}
+}
+
+// Told tells the agent what became of what it has sent. It runs on the broker's goroutine.
+func (o *outgoing) Told(t relay.Sent) {
+	if n, ok := o.notice(&t); ok {
+		o.hand(n)
+	}
+}
+
+// hand gives a notice to the connection: a cumulative receipt with the next that are written.
+func (o *outgoing) hand(n Notice) {
+	if n.Kind == NoticeReceipt && n.RequestID == "" {
+		o.receipts.add(n, o.conn)
+		return
+	}
+	o.conn.Notify(n)
+}
+
+// notice is what there is to tell.
+func (o *outgoing) notice(t *relay.Sent) (Notice, bool) {
+	if t.Err != nil {
+		return Notice{Kind: NoticeFault, RequestID: t.Frame, To: t.To, N: t.N, Stream: t.Stream, Err: agora.AsError(t.Err)}, true
+	}
+	o.node.stats.sent.Add(1)
+	r := Notice{Kind: NoticeReceipt, Tier: agora.Stored, Seq: t.Seq, To: t.To}
+	switch {
+	case t.N > 0:
+		r.N = t.N
+	case t.Receipts&agora.Stored == 0:
+		return r, false
+	case t.Frame != "":
+		r.RequestID = t.Frame
+	case t.Indexed:
+		r.Stream, r.Index = t.Stream, t.Index
+	default:
+		return r, false
+	}
+	return r, true
 }

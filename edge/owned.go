@@ -11,11 +11,13 @@ import (
 // owned is a session as one that is held under a claim.
 type owned struct{ *Session }
 
-func (s owned) Claim() presence.Claim                                { return s.claim }
-func (s owned) Snapshot() presence.Held                              { return s.held() }
-func (s owned) Over() bool                                           { return s.life.ended() }
-func (s owned) Probe(ctx context.Context) bool                       { return s.probe(ctx) }
-func (s owned) HandOver(ctx context.Context) (clean bool, err error) { return leaver(s).handOver(ctx) }
+func (s owned) Claim() presence.Claim          { return s.claim }
+func (s owned) Snapshot() presence.Held        { return s.held() }
+func (s owned) Over() bool                     { return s.life.ended() }
+func (s owned) Probe(ctx context.Context) bool { return s.probe(ctx) }
+func (s owned) HandOver(ctx context.Context) (clean bool, err error) {
+	return s.departure.handOver(ctx, s.Session)
+}
 
 // Depose gives nothing more to the session's connection, which is closed, as another edge holds the claim.
 func (s owned) Depose() {
@@ -55,7 +57,7 @@ func (s owned) LeaveAgain(spaces map[string]uint64) {
 
 // Lose tells presence that the socket is gone.
 func (s owned) Lose(ctx context.Context) error {
-	return leaver(s).lose(ctx, s.position())
+	return s.lose(ctx, s.position())
 }
 
 // ownedSessions are those of a table.

@@ -63,7 +63,7 @@ func (s *Session) join(ctx context.Context, space string, w spaces.Where) (space
 
 // writeAgain has presence know what the session is in.
 func (s *Session) writeAgain(ctx context.Context) error {
-	held, err := leaver{s}.reassert(ctx)
+	held, err := s.reassert(ctx)
 	if err == nil && !held {
 		return presence.ErrDeposed
 	}
@@ -114,7 +114,7 @@ func (s *Session) openSubscriptions(o *opening) {
 			s.node.background(func() { s.leave(s.node.ctx, name) })
 			continue
 		}
-		w := spaces.Where{Resume: true, After: cursor, Since: s.profile.now().since(), Marked: true}
+		w := spaces.Where{After: cursor, Since: s.profile.now().since(), Marked: true}
 		if last, ok := o.hello.Spaces[name]; ok && !o.misplaced[name] {
 			w.After, w.Marked = last, false
 		}

@@ -133,20 +133,20 @@ func (s actingAs) post(ctx context.Context, c *Command, m agora.Message) (Outcom
 	return s.store(ctx, c, m)
 }
 
-// store is post for what may be said, and was counted. The message's key is the agent's and the id's alone: it is
-// stored once, whatever edge stores it, and whether or not the agent has a session there, or at all.
+// store is post for what may be said, and was counted.
 func (s actingAs) store(ctx context.Context, c *Command, m agora.Message) (Outcome, error) {
 	if strings.Contains(m.ID, reserved) || strings.Contains(m.Stream, reserved) {
 		return Outcome{}, errReserved
 	}
-	m.From, m.To.Tenant, m.N, m.Indexed = s.as, s.actor.Principal().Tenant, 0, false
-	m.Meta.Trace, m.Meta.Receipts = cmp.Or(m.Meta.Trace, c.Trace), c.Receipts&^agora.Stored
-	m.ID = Key(c.ID, []byte{byte(m.Kind), byte(m.Part)}, []byte(m.Stream), m.Body)
-	if box := s.actor.node.approvals.of(&m); box != "" {
-		if err := s.actor.node.approvals.decide(ctx, box, &m); err != nil {
-			return Outcome{}, agora.AsError(err)
+	m.From, m.To.Tenant = s.as, s.actor.Principal().Tenant
+	s.key(c, &m)
+	if m.Kind == agora.Reply && m.Part == agora.Whole {
+		if box := s.actor.node.approvals.of(&m); box != "" {
+			if err := s.actor.node.approvals.decide(ctx, box, &m); err != nil {
+				return Outcome{}, agora.AsError(err)
+			}
+			return Outcome{}, nil
 		}
-		return Outcome{}, nil
 	}
 	if err := checkDepth(&m, s.actor.node.cfg.Depth); err != nil {
 		return Outcome{}, err
@@ -154,6 +154,19 @@ func (s actingAs) store(ctx context.Context, c *Command, m agora.Message) (Outco
 	if err := s.actor.node.screens.check(ctx, s.actor, &m); err != nil {
 		return Outcome{}, agora.AsError(err)
 	}
+	return s.mail(ctx, m)
+}
+
+// key gives a message the key of its agent and of the command's id alone: it is stored once, whatever edge stores it, and
+// whether or not the agent has a session there, or at all.
+func (s actingAs) key(c *Command, m *agora.Message) {
+	m.N, m.Indexed = 0, false
+	m.Meta.Trace, m.Meta.Receipts = cmp.Or(m.Meta.Trace, c.Trace), c.Receipts&^agora.Stored
+	m.ID = Key(c.ID, []byte{byte(m.Kind), byte(m.Part)}, []byte(m.Stream), m.Body)
+}
+
+// mail stores a whole message that was admitted and has its key, outside any lane: an answer of a call in its box.
+func (s actingAs) mail(ctx context.Context, m agora.Message) (Outcome, error) {
 	if m.Kind == agora.Reply {
 		box, ok, err := s.actor.node.calls.BoxOf(ctx, &m)
 		if err != nil {

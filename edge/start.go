@@ -62,7 +62,7 @@ func newNode(cfg Config) *Node {
 	n.relay = relay.New(relay.Config{
 		Broker: cfg.Broker, Presence: cfg.Presence, MailboxOff: cfg.MailboxOff, MaxRecords: cfg.MaxRecords,
 		MaxAge: cfg.MaxAge, Answer: cfg.Answer, Usage: n.limits.usage, InFlight: cfg.Limits.InFlight,
-		Valid: n.owner.Lease().Valid, Confirmed: n.edges.askConfirmed, Taken: n.edges.askTaken, Log: cfg.Log,
+		Valid: n.owner.Lease().Valid, Reassert: n.sessions.reassert, Confirmed: n.edges.askConfirmed, Taken: n.edges.askTaken, Log: cfg.Log,
 	})
 	n.calls = newCalls(cfg, n.owner, n.relay, &n.limits)
 	n.owner.Restores(n.calls.Hold)
@@ -122,7 +122,7 @@ func (n *Node) cutOff() {
 	for _, s := range n.sessions.close() {
 		s.conn.Close(shuttingDown)
 		if s.stop(false) {
-			all.Go(func() { leaver{s}.detach(ctx) })
+			all.Go(func() { s.departure.detach(ctx, s) })
 		}
 	}
 	all.Wait()

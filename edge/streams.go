@@ -3,7 +3,6 @@ package edge
 import (
 	"cmp"
 	"sync"
-	"sync/atomic"
 
 	"github.com/agora-relay/agora"
 	"github.com/agora-relay/agora/presence"
@@ -138,46 +137,4 @@ func (i *incoming) reopen(k streamKey, of heard) {
 	if _, is := i.cancelled[k]; is {
 		put(&i.open, k, of)
 	}
-}
-
-// aliases are event ids by the ids of the frames that began them: a table that is made with the first one. The zero value is ready to use.
-type aliases struct{ table atomic.Pointer[aliasTable] }
-
-type aliasTable struct {
-	mu     sync.Mutex // guards the field below
-	events map[string]string
-}
-
-const maxAliases = 1024
-
-// add lets the id of the frame that began an event stand for the event's
-// until the client knows that.
-func (a *aliases) add(frame, event string) {
-	if frame == "" {
-		return
-	}
-	if a.table.Load() == nil {
-		a.table.CompareAndSwap(nil, &aliasTable{events: map[string]string{}})
-	}
-	t := a.table.Load()
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if len(t.events) >= maxAliases {
-		clear(t.events) // by now the answers have long come
-	}
-	t.events[frame] = event
-}
-
-// of returns the event that a client names.
-func (a *aliases) of(event string) string {
-	t := a.table.Load()
-	if t == nil {
-		return event
-	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if id, ok := t.events[event]; ok {
-		return id
-	}
-	return event
 }

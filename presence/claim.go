@@ -66,7 +66,7 @@ const claimTries = 8
 // the same principal, unless that names another session, or none and this one never began, so that nobody was told of it (ErrEnding), or presents a token that is neither the session's last nor, as
 // an answer may be lost, the one by which its last claim came (ErrWrongToken); else ErrExists. Registered without a connection by another principal: ErrOwned. Held under a lease
 // that is gone: as in grace. Held under a live lease: taken over where the principal and either the resume token or Evict fit; else ErrExists, with
-// the Incumbent. Grace over or ending: ErrEnding. No record, while the server is not whole: UNAVAILABLE for ErrIncomplete.
+// the Incumbent. Grace over or ending: ErrEnding. No record, a token that does not fit, or none for a session that was written again (Reassert) as one that is away, while the server is not whole: UNAVAILABLE for ErrIncomplete.
 // It is one round trip; two for an agent that was never seen (three on a Redis Cluster), and where the
 // id is held and the incumbent's lease must be looked at; three where that is gone.
 //
@@ -144,7 +144,14 @@ func (s Sessions) claim(ctx context.Context, r ClaimRequest, card storedCard) (C
 		case "ending":
 			return c, ErrEnding
 		case "wrong":
-			return c, ErrWrongToken
+			if sure {
+				return c, ErrWrongToken
+			}
+			if err := s.surely(ctx, whole); err != nil { // the last holder may not have written it again yet
+				return Claim{}, err
+			}
+			sure = true
+			continue
 		case "owned":
 			return c, ErrOwned
 		case "adopted":
@@ -173,7 +180,7 @@ func (s Sessions) claim(ctx context.Context, r ClaimRequest, card storedCard) (C
 }
 
 // tryClaim runs the claim script once, behind the indexes that will list what it decides.
-// sure says that an agent without a record has no session; whole, whether that is so now.
+// sure says that every edge has told what it holds: an agent without a record has no session. whole is whether that is so now.
 func (s Sessions) tryClaim(ctx context.Context, r ClaimRequest, card storedCard, dead uint64, sure bool) (c Claim, was *Dialled, outcome string, whole bool, err error) {
 	m := member(r.Tenant, r.Agent)
 	k := keysOf(m, "")

@@ -18,6 +18,7 @@ const (
 	sweepKey = root + "{sweep}"       // lock: who sweeps
 	probeKey = root + "{probe}"       // tells a starting edge that it may write
 	wholeKey = root + "{edges}:whole" // mark: what is not here is nowhere
+	sinceKey = root + "{edges}:since" // since when edges tell what was lost; none where the mark is there
 	linksKey = root + "{links}"       // links to gateways of others
 	heldKey  = root + "{links}:held"  // which edge holds each of them
 )

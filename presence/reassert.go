@@ -16,6 +16,7 @@ type Held struct {
 	Spaces   map[string]uint64
 	Lanes    []Lane
 	Away     time.Duration // grace that is left where the socket is gone; 0 while it is there
+	GaveUp   bool          // parts were given up as it left its holder: streams of its epoch can't go on either
 }
 
 // Reasserted is what Reassert has found.
@@ -176,6 +177,9 @@ func (s Sessions) reassertCall(h Holder, x Held) (call, error) {
 	before := "" // the token that fits as well, as the answer with the new one may be lost
 	if x.Claim.Resumed {
 		dirty, before = x.Claim.Epoch-1, x.Request.Resume
+	}
+	if x.GaveUp {
+		dirty = x.Claim.Epoch
 	}
 	var lanes []any
 	for _, l := range x.Lanes {

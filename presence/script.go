@@ -88,6 +88,8 @@ var (
 	wholeScript     = script("whole")
 	madeWholeScript = script("made_whole")
 	searchedScript  = script("searched")
+	gatherScript    = script("gather")
+	gatheredScript  = script("gathered")
 	lostScript      = script("lost")
 	renewScript     = script("renew")
 	leaseAgeScript  = script("lease_age")

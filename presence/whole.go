@@ -40,11 +40,43 @@ func (s *Store) SetWhole(ctx context.Context) error {
 	return err
 }
 
+// Gathering is one time that edges tell the server again what it has lost. Where it loses everything once more meanwhile, another one begins.
+type Gathering struct {
+	ID  string
+	Age time.Duration
+}
+
+// Gather returns the gathering under way, which begins where there is none. It is for a server that is not whole.
+func (s *Store) Gather(ctx context.Context) (Gathering, error) {
+	r, err := s.run(ctx, call{gatherScript, []string{sinceKey}, nil})
+	if err != nil {
+		return Gathering{}, err
+	}
+	return Gathering{r.at(0).str(), time.Duration(r.at(1).int()) * time.Millisecond}, nil
+}
+
+// Gathered is SetWhole at the end of a gathering; nothing where another one has begun, or it has ended before.
+func (s *Store) Gathered(ctx context.Context, g Gathering) error {
+	var calls []call
+	now := stored(s.cfg.Now())
+	for _, m := range s.marks()[1:] {
+		calls = append(calls, call{madeWholeScript, []string{m, twin(m)}, []any{now}})
+	}
+	if _, err := s.runAll(ctx, calls); err != nil {
+		return err
+	}
+	_, err := s.run(ctx, call{gatheredScript, []string{wholeKey, twin(wholeKey), sinceKey}, []any{now, g.ID}})
+	return err
+}
+
 // Doubt says that the server has lost something, as who holds it has found: it is not whole until SetWhole says so again. It returns whether
 // the server was whole by its marks.
 func (s *Store) Doubt(ctx context.Context) (was bool, err error) {
-	n, err := s.rdb.Del(ctx, wholeKey).Result()
-	return n > 0, unavailable(err)
+	p := s.rdb.Pipeline()
+	n := p.Del(ctx, wholeKey)
+	p.Del(ctx, sinceKey) // that an edge of an earlier version has left
+	_, err = p.Exec(ctx)
+	return n.Val() > 0, unavailable(err)
 }
 
 // Searched says that the log has been looked through for what sessions left there that the server had lost when it was

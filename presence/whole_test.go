@@ -214,3 +214,28 @@ func TestTheMarkDiesWithWhatScriptsWrote(t *testing.T) {
 		})
 	}
 }
+
+func TestTheServerIsNotWholeWhereItHasLostWhatItWasToldMeanwhile(t *testing.T) {
+	eachServer(t, func(t *testing.T, srv *server) {
+		s := srv.store(presence.Config{})
+		_ = must(s.Doubt(t.Context()))(t)
+		first := must(s.Gather(t.Context()))(t)
+		if again := must(s.Gather(t.Context()))(t); again.ID != first.ID || again.Age < first.Age {
+			t.Errorf("gathered is %+v, then %+v", first, again)
+		}
+		srv.empty()
+		await.True(t, "the server is back", func() bool { return s.Ping(t.Context()) == nil })
+		second := must(s.Gather(t.Context()))(t)
+		ok(t, s.Gathered(t.Context(), first))
+		if must(s.Whole(t.Context()))(t) {
+			t.Error("it is whole by what it was told before it lost everything")
+		}
+		ok(t, s.Gathered(t.Context(), second))
+		if !must(s.Whole(t.Context()))(t) {
+			t.Error("it is not whole though all was told")
+		}
+		if must(s.Doubt(t.Context()))(t); must(s.Gather(t.Context()))(t).ID == second.ID {
+			t.Error("what was told before is taken for what is told now")
+		}
+	})
+}

@@ -107,7 +107,7 @@ func (s *schedule) run(steps int) {
 		case n == 0:
 			s.move(m, Where{HasLast: true, Last: m.after})
 		case n == 1:
-			s.move(m, Where{Resume: true, After: m.after})
+			s.move(m, Where{After: m.after})
 		case n == 2:
 			m.stall = 20
 		case n < 25:
@@ -125,7 +125,7 @@ func (s *schedule) move(m *traveller, w Where) {
 	m.at = s.rand.IntN(2)
 	e := s.edges[m.at]
 	m.listener = newListener(s.t)
-	if w.Resume && w.After == 0 {
+	if !w.HasLast && w.After == 0 {
 		w = Where{HasLast: true}
 	}
 	m.place = e.Open(e.tenant, s.space, "m", w, m.wake)
@@ -204,7 +204,7 @@ func TestTakeDoesNotReadTheLog(t *testing.T) {
 	if got, more := l.place.Take(1 << 10); len(got) > 0 || more {
 		t.Errorf("of nothing Take gave %d events, and says there is more: %v", len(got), more)
 	}
-	again := es[1].resume(t, "again", "room", Where{Resume: true, After: keeps.got[0].Seq, Marked: true})
+	again := es[1].resume(t, "again", "room", Where{After: keeps.got[0].Seq, Marked: true})
 	if got, more := again.place.Take(1 << 10); len(got) > 0 || !more {
 		t.Errorf("before it is known what is to be marked Take gave %d events, and says there is more: %v", len(got), more)
 	}

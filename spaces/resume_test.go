@@ -54,8 +54,8 @@ func TestResumeGoesOnFromItsPosition(t *testing.T) {
 	begin := time.Now()
 	one := es[0].say(t, "room", "1", "1")
 	es[0].say(t, "room", "2", "2")
-	known := es[1].resume(t, "a", "room", Where{Resume: true, After: one})
-	marked := es[1].resume(t, "b", "room", Where{Resume: true, Since: begin, Marked: true})
+	known := es[1].resume(t, "a", "room", Where{After: one})
+	marked := es[1].resume(t, "b", "room", Where{Since: begin, Marked: true})
 	if got := bodies(known.until("known", seen("2"))); got != "2 " || known.got[0].Redelivered {
 		t.Errorf("known got %q, redelivered %v, want \"2 \" unmarked", got, known.got[0].Redelivered)
 	}
@@ -80,15 +80,15 @@ func TestResumeWithNothingKnownGoesOnFromNow(t *testing.T) {
 	t.Parallel()
 	es := edges(t, presence.Config{}, Config{})
 	es[0].say(t, "room", "1", "1")
-	a := es[1].resume(t, "a", "room", Where{Resume: true})
+	a := es[1].resume(t, "a", "room", Where{})
 	if _, err := a.place.Next(t.Context(), 1); err != nil {
 		t.Fatal(err)
 	}
 	a.begun()
 	es[0].say(t, "room", "2", "2")
-	b := es[1].resume(t, "b", "room", Where{Resume: true}) // the fan-out may or may not have 2 yet
+	b := es[1].resume(t, "b", "room", Where{}) // the fan-out may or may not have 2 yet
 	a.until("a", seen("2"))
-	c := es[1].resume(t, "c", "room", Where{Resume: true})
+	c := es[1].resume(t, "c", "room", Where{})
 	es[0].say(t, "room", "3", "3")
 	b.until("b", seen("3"))
 	for _, l := range []*listener{a, c} {
@@ -125,7 +125,7 @@ func TestResumeFromATimeGivesNothingOlder(t *testing.T) {
 	es[0].say(t, "room", "1", "1")
 	keeper := es[1].resume(t, "keeper", "room", Where{HasLast: true}) // the fan has begun
 	keeper.until("keeper", seen("1"))
-	a := es[1].resume(t, "a", "room", Where{Resume: true, Since: time.Now().Add(time.Hour)})
+	a := es[1].resume(t, "a", "room", Where{Since: time.Now().Add(time.Hour)})
 	if got, err := a.place.Next(t.Context(), 1<<20); err != nil || len(got) > 0 {
 		t.Fatalf("got %v, %v, want nothing", got, err)
 	}

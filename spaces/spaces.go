@@ -80,25 +80,21 @@ type Where struct {
 	NoCreate bool // a join does not make a public space
 	History  int  // a join replays that many events first; at most 4096, and not with HasLast
 
-	Resume bool      // a session goes on: After and Since count
-	After  uint64    // position known to have arrived
-	Since  time.Time // when After is 0: events stored at or after this time
+	After  uint64    // position known to have arrived, where a session goes on; 0 for none
+	Since  time.Time // when After is 0: events stored at or after this time; zero for none
 	Lost   bool      // the client told a position that is none of the space's: a gap comes first
 	Marked bool      // what was stored before now may have been given already: mark it Redelivered
-
-	Tail   uint64    // where the session last had everything
-	TailAt time.Time // when that was; zero means unknown. Without them a gap may be told where nothing was lost
 }
 
 // from returns where the log is read from; ok is false for "from now on".
 func (w Where) from() (from broker.From, ok bool) {
-	from = broker.From{Tail: w.Tail, TailAt: w.TailAt, Lost: w.Lost}
+	from = broker.From{Lost: w.Lost}
 	switch {
 	case w.HasLast:
 		from.After = w.Last
-	case w.Resume && w.After > 0:
+	case w.After > 0:
 		from.After = w.After
-	case w.Resume && !w.Since.IsZero():
+	case !w.Since.IsZero():
 		from.Time = w.Since
 	default:
 		return from, w.Lost // then all that there is

@@ -8,36 +8,49 @@ import (
 	"github.com/agora-relay/agora"
 )
 
+// askVector is one file of testdata/asks: a payload, by its text, and what it asks for, whatever door and verb it comes by.
+type askVector struct {
+	About     string `json:"about"`
+	Payload   string `json:"payload"`
+	Action    string `json:"action"`    // at which edges look; empty for any other
+	Tool      string `json:"tool"`      // that it calls
+	Arguments string `json:"arguments"` // of the call, with the bytes that they have in the payload
+	Error     string `json:"error"`     // part of the message of INVALID_REQUEST, as it can be read in two ways
+}
+
 func TestPayloadsThatAskForWhatEdgesLookAtAreTold(t *testing.T) {
+	for name, v := range load[askVector](t, "asks") {
+		t.Run(name, func(t *testing.T) {
+			if v.About == "" || strings.Contains(name, "/bad-") != (v.Error != "") {
+				t.Fatalf("about %q, error %q: want a sentence, and an error where the name begins with bad-", v.About, v.Error)
+			}
+			action, err := Asks([]byte(v.Payload))
+			refused := err != nil && agora.AsError(err).Code == agora.InvalidRequest
+			if action != v.Action || refused != (v.Error != "") || refused && !strings.Contains(err.Error(), v.Error) {
+				t.Errorf("asks for %q, %v, want %q, %q", action, err, v.Action, v.Error)
+			}
+			if tool, arguments, _ := ToolCallOf([]byte(v.Payload)); tool != v.Tool || string(arguments) != v.Arguments && tool != "" {
+				t.Errorf("calls %q with %s, want %q with %s", tool, arguments, v.Tool, v.Arguments)
+			}
+		})
+	}
+}
+
+func TestWhatAPayloadAsksForIsToldThoughItIsDeep(t *testing.T) {
 	deep := strings.Repeat("[", 2000) + strings.Repeat("]", 2000)
-	for payload, want := range map[string]string{
-		`{"action":"call_tool"}`: ActionCallTool, ` { "a" : {"action":"x"} , "action" : "execute" }`: ActionExecute, `{"\u0061ction":"call_t\u006fol"}`: ActionCallTool,
-		`{"x":1,"action":"handoff"}`: ActionHandoff, "\t\r\n {\"action\":\"c\\u0061ll_tool\"}": ActionCallTool, `{"action":"\u0065xecute"}`: ActionExecute,
-		`{"action":"call_tool","action":"x"}`: "!", `{"action":"x","\u0061ction":"execute"}`: "!", `{"action":1,"action":"execute"}`: "!",
-		`{"Action":"call_tool"}`: "!", `{"ACTION":"handoff"}`: "!", `{"\u0041ction":"call_tool"}`: "!", `{"action":"x","Action":"call_tool"}`: "!", `{"action":"call_tool","Action":"x"}`: "!",
-		`{"action":"call_tool","tool_name":"a","Tool_Name":"b"}`: "call_tool!", `{"action":"call_tool","tool_name":"a","tool_name":"b"}`: "call_tool!",
-		`{"action":"call_tool","argument` + "\u017f" + `":{}}`: "call_tool!", `{"action":"execute","Allowed_Tools":[]}`: "execute!", `{"action":"handoff","Path":"/"}`: "handoff!",
-		`{"action":"call_tool","x":` + deep + `}`: "!", `{"x":"call_tool","y":` + deep + `}`: "!", `{"y":` + deep + `}`: "",
-		`{"action":"think"}`: "", `{"action":"x","action":"y"}`: "", `{"action":["call_tool"]}`: "", `{"x":{"action":"call_tool"}}`: "", `["action"]`: "", `"action"`: "", `{"x":"\u00e9"}`: "", ``: "", `1`: "",
-		`{"action":"call_tools"}`: "", `{"actions":"call_tool"}`: "", `{"text":"call_tool execute handoff"}`: "", `["call_tool"]`: "", `"{\"action\":\"call_tool\"}"`: "", "\ufeff{\"action\":\"call_tool\"}": "",
+	for payload, refused := range map[string]bool{
+		`{"action":"call_tool","x":` + deep + `}`: true, `{"x":"call_tool","y":` + deep + `}`: true, `{"y":` + deep + `}`: false, ``: false, `1`: false,
 	} {
-		action, err := Asks([]byte(payload))
-		if err != nil && agora.AsError(err).Code == agora.InvalidRequest {
-			action += "!"
-		}
-		if action != want {
-			t.Errorf("%.100s asks for %q, %v, want %q", payload, action, err, want)
+		if action, err := Asks([]byte(payload)); action != "" || (err != nil) != refused {
+			t.Errorf("%.100s asks for %q, %v", payload, action, err)
 		}
 	}
 }
 
 // FuzzAsks holds that whoever calls a tool by a payload, or takes a task or a handoff from it, has an edge know that it is one: our own readers, and those that decode it as Go does.
 func FuzzAsks(f *testing.F) {
-	for _, s := range []string{
-		`{"action":"call_tool","tool_name":"t","arguments":{}}`, `{"Action":"call_tool"}`, `{"action":"x","\u0061ction":"call_tool"}`, ` {"action":"execute","allowed_tools":[]}`,
-		`{"action":"handoff","method":"GET","path":"/tools/x"}`, `{"action":"call_tool","tool_name":"a","Tool_name":"b"}`, `{"a":[[[[]]]],"action":"call_tool"}`,
-	} {
-		f.Add(s)
+	for _, v := range load[askVector](f, "asks") {
+		f.Add(v.Payload)
 	}
 	f.Fuzz(func(t *testing.T, s string) {
 		if !json.Valid([]byte(s)) { // no edge stores it

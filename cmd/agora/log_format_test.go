@@ -62,6 +62,19 @@ func TestTheCheckOfSettingsSpeaksJSONWhereThatIsTheFormat(t *testing.T) {
 	}
 }
 
+// A policy may be older than what ids may be: an edge runs with it.
+func TestTheCheckOfSettingsWarnsOfIDsThatNoAgentCanHave(t *testing.T) {
+	rules := write(t, "policy.yaml", "rules: [{name: first, who: {names: [\"*\"]}, agents: [\" bob\"]}]\n")
+	status, stdout, stderr := command(t, "config", "check", "--auth", "none", "--policy", rules)
+	if status != 0 || !strings.Contains(stdout, "valid") || !strings.Contains(stderr, `warning: policy: rule "first": agents: " bob": agent id begins`) {
+		t.Errorf("it ended with %d and said %s%s", status, stdout, stderr)
+	}
+	status, stdout, stderr = command(t, "config", "check", "--auth", "none", "--policy", rules, "--log.format", "json")
+	if said := allJSON(t, stderr); status != 0 || len(allJSON(t, stdout)) != 1 || len(said) != 1 || said[0]["level"] != "WARN" {
+		t.Errorf("it ended with %d and said %s%s, want a warning", status, stdout, stderr)
+	}
+}
+
 func TestDevSaysReadyInJSONToo(t *testing.T) {
 	t.Parallel()
 	cmd := exec.CommandContext(t.Context(), os.Args[0], "dev", "--edges", "2", "--addr", "127.0.0.1:0", "--admin-addr", "127.0.0.1:0", "--grpc-addr", "127.0.0.1:0", "--p2p-addr", "127.0.0.1:0", "--log.format", "json")

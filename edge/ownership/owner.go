@@ -65,6 +65,7 @@ func (o *Owner) Start(ctx context.Context) error {
 	}
 	o.cfg.Go(o.renewals.loop)
 	o.cfg.Go(o.claims.reconcileLoop)
+	o.cfg.Go(o.claims.forgetLoop)
 	o.cfg.Go(o.reaper.loop)
 	return nil
 }
@@ -127,7 +128,7 @@ func (o *Owner) Anew(ctx context.Context, c presence.Claim, rec *presence.Record
 // Here says that the session of an agent is among those that the edge holds, and stands in its grace no more.
 func (o *Owner) Here(at agora.Address) { o.claims.departed.drop(at) }
 
-// Gone keeps a session in mind that has left this edge, until its grace is over.
+// Gone keeps a session in mind that has left this edge, until another has begun it or its grace is over.
 func (o *Owner) Gone(h presence.Held) { o.claims.departed.add(h, time.Now().Add(h.Away)) }
 
 // Reconcile makes sure that the claim of a session is still this edge's.

@@ -19,33 +19,41 @@ type rebuild struct {
 	cfg    *Config
 	claims *claims
 
-	lostSince   time.Time // when presence was found not to be whole; the renewals' own
+	lostSince   time.Time // when presence was found not to be whole; the renewals' own, as is the next
+	gathering   string    // under which this edge has told all it holds
 	stopWitness func()    // stops answering as a witness; nil where it is none
 }
 
 // follow follows whether presence is whole. Where it is not, it has lost
 // everything: every edge finds so with its next renewal and tells it again of
 // what it holds. When a lease is over since this edge found out, all that live have done so, and
-// it is whole again. untold says that this edge has not just told all it holds. The loop of renewals alone calls it.
+// it is whole again. Where presence loses everything once more meanwhile, all that begins anew: what was told is gone, too. An edge finds so where its lease was
+// gone, or the gathering under which it has told. untold says that this edge has not just told all it holds. The loop of renewals alone calls it.
 func (r *rebuild) follow(ctx context.Context, whole, untold bool) error {
-	switch {
-	case whole:
-		r.lostSince = time.Time{}
+	if whole {
+		r.lostSince, r.gathering = time.Time{}, ""
 		return r.answerAsWitness()
-	case r.lostSince.IsZero():
-		found := time.Now()
+	}
+	found := time.Now()
+	g, err := r.cfg.Presence.Gather(ctx)
+	if err != nil {
+		return err
+	}
+	if g.ID != r.gathering || !untold {
 		if untold {
 			if err := r.claims.reassertAll(ctx); err != nil {
 				return err
 			}
 		}
 		r.cfg.Log.Warn("presence has lost what it knew, and is told again", "edge", r.cfg.Holder.Edge)
-		r.lostSince = found
+		r.lostSince, r.gathering = found, g.ID
 		r.cfg.Directory.Doubt()
-	case time.Since(r.lostSince) >= r.cfg.Lease:
-		return r.cfg.Presence.SetWhole(ctx)
+		return nil
 	}
-	return nil
+	if min(g.Age, time.Since(r.lostSince)) < r.cfg.Lease {
+		return nil
+	}
+	return r.cfg.Presence.Gathered(ctx, g)
 }
 
 // answerAsWitness has the edge answer those that want to know whether they are the first.

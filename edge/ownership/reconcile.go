@@ -82,6 +82,27 @@ func (k *claims) reconcileLoop() {
 	}
 }
 
+// forgetLoop forgets, three times in a lease, the sessions that have left this edge and went on elsewhere.
+func (k *claims) forgetLoop() {
+	for pause.For(k.cfg.Context, k.cfg.Lease/3) {
+		if err := k.forgetSuperseded(); err != nil && k.cfg.Context.Err() == nil {
+			k.cfg.Log.Debug("sessions that left were not looked for", "err", err)
+		}
+	}
+}
+
+func (k *claims) forgetSuperseded() error {
+	kept := k.departed.claims()
+	if len(kept) == 0 {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(k.cfg.Context, k.cfg.Lease)
+	defer cancel()
+	over, err := k.cfg.Presence.Sessions.Superseded(ctx, kept)
+	k.departed.dropClaims(over)
+	return err
+}
+
 // reconcile asserts those of sessions whose claims presence does not have as this edge's, and returns how many they were.
 func (k *claims) reconcile(ctx context.Context, sessions []Session) (lost int, err error) {
 	missing, err := k.cfg.Presence.Sessions.Missing(ctx, k.cfg.Holder, func(yield func(presence.Claim) bool) {

@@ -87,7 +87,7 @@ func TestPartsGoWhereTheirStartWent(t *testing.T) {
 		for k, part := range []agora.Part{agora.Start, agora.Chunk, agora.End} {
 			say(part, c.then+uint64(k), peer)
 		}
-		if to := s.Box(peer, "s"); to != peer {
+		if to := s.boxOf(peer, "s"); to != peer {
 			t.Errorf("%s: the stream is open to %+v, want %+v", about, to, peer)
 		}
 	}

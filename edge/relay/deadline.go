@@ -88,7 +88,7 @@ func (s *streamSet) expired(k streamKey, st *stream, request bool) {
 	if request {
 		delete(s.asked, k)
 	} else {
-		s.past.over.add(k) // what the agent still sends of it is dropped
+		s.past.silence(k, 0) // what the agent still sends of it is dropped
 	}
 	s.timers.Add(1)
 	s.mu.Unlock()

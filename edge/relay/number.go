@@ -2,6 +2,7 @@ package relay
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -93,7 +94,7 @@ func (n numbering) follows(to agora.Address, number uint64, stream string, part 
 			k.miss(number, stream, part)
 		}
 		return nil, &agora.Error{
-			Code: agora.Unavailable, RetryAfter: time.Second,
+			Code: agora.Unavailable, RetryAfter: time.Second, Cause: errEarly,
 			Message: fmt.Sprintf("number %d was refused and has not come again", k.refused),
 		}
 	}
@@ -167,15 +168,20 @@ func (n *numbering) into(to agora.Address) (before agora.Address) {
 	return before
 }
 
-// Follows returns an error when the number of a part is beyond one that was refused for
-// the moment and has not come again, with the same message or another. The log
-// does so for what reaches it; this is for what does not get so far.
-func (s *Sender) Follows(to agora.Address, n uint64, stream string, part agora.Part) error {
-	if n == 0 || !guard.Order {
+// errEarly is the cause of an answer to a number that is beyond one that was refused for the moment: what has it is
+// expected again under it.
+var errEarly = errors.New("an earlier number is waited for")
+
+// InTurn returns an error when the number of a message is beyond one to the same addressee that was refused for the
+// moment and has not come again, with the same message or another. The log does so for what reaches it; this is for
+// what does not get so far. The answer is for [Sender.Refuse].
+func (s *Sender) InTurn(m *agora.Message) error {
+	if m.N == 0 || !guard.Order {
 		return nil
 	}
+	to := m.To.Peer()
 	s.mu.Lock()
-	lack, err := s.numbers.follows(to, n, stream, part)
+	lack, err := s.numbers.follows(to, m.N, m.Stream, m.Part)
 	s.mu.Unlock()
 	for _, name := range lack { // its sender goes on without the part
 		s.Broken(to, name, 0, agora.Errorf(agora.StreamAborted, "a part of the stream did not come again"))
@@ -183,46 +189,71 @@ func (s *Sender) Follows(to agora.Address, n uint64, stream string, part agora.P
 	return err
 }
 
-// Misses reports whether a part of a stream was refused because a number before it was, as there is too much, and is
-// expected under its own number: then nothing of the stream is lost.
-func (s *Sender) Misses(to agora.Address, stream string) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.numbers.misses(to, stream)
+// Refuse settles a message that does not go into its lane, as err says: for the moment, so that it must come again, or
+// for good. It returns the answer to the frame: nil where the message is a part of a stream that was answered for, and
+// nobody waits. A part of a stream that leaves a hole ends the stream for its receiver, unless the stream's start comes
+// again as well, or nothing but a number that was too much is in its way: what follows would go on over the hole.
+func (s *Sender) Refuse(m *agora.Message, err error, hole, waits bool) error {
+	k, early := streamKey{s.boxOf(m.To, m.Stream), m.Stream}, errors.Is(err, errEarly)
+	if !early && !waits && m.Part > agora.Start && m.Part != agora.Cancel && s.dropped(k, m.Part, m.N) {
+		s.pass(m.To.Peer(), m.N)
+		return nil
+	}
+	err = s.undecided(m, err)
+	s.refused(m, err)
+	switch m.Part {
+	case agora.Start:
+		s.startRefused(k, m.N, err, hole)
+	case agora.Chunk, agora.End:
+		s.refuse(k, m.Part, m.N, err)
+		if m.Part == agora.End {
+			s.mu.Lock()
+			s.past.unanswer(streamKey{m.To.Peer(), m.Stream})
+			s.mu.Unlock()
+		}
+		if hole && !(early && s.misses(m)) {
+			s.broken(k, m.N, err)
+		}
+	}
+	return err
 }
 
-// Refused notes that a numbered frame was refused before it came into its
-// lane: for the moment, so that it must come again, or for good.
-func (s *laneSet) Refused(to agora.Address, n uint64, err error) {
+// misses reports whether a part of a stream was refused because a number before it was, as there is too much, and is
+// expected under its own number: then nothing of the stream is lost.
+func (s *Sender) misses(m *agora.Message) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.numbers.misses(m.To.Peer(), m.Stream)
+}
+
+// refused notes that a numbered message was refused: for the moment, so that it must come again, or for good.
+func (s *laneSet) refused(m *agora.Message, err error) {
 	switch e := agora.AsError(err); {
-	case n == 0:
+	case m.N == 0:
 	case !e.Passes():
-		s.pass(to, n)
+		s.pass(m.To.Peer(), m.N)
 	default:
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		s.numbers.refused(to, n, e.Code == agora.RateLimited)
+		s.numbers.refused(m.To.Peer(), m.N, e.Code == agora.RateLimited)
 	}
 }
 
-// Undecided returns the answer to a numbered frame that is to be refused before it comes into its lane. It is refused for the
+// undecided returns the answer to a message that is to be refused before it comes into its lane. It is refused for the
 // moment only while the lane holds one with its number, which may be stored, or have to come again: refused for
 // good the number would be used up, and the lane would wait for it in vain.
-func (s *laneSet) Undecided(to agora.Address, n uint64, err error) error {
-	if n == 0 || agora.AsError(err).Code == agora.Unavailable {
+func (s *laneSet) undecided(m *agora.Message, err error) error {
+	if m.N == 0 || agora.AsError(err).Code == agora.Unavailable {
 		return err
 	}
 	s.mu.Lock()
-	l := s.lanes[to]
+	l := s.lanes[m.To]
 	s.mu.Unlock()
-	if l == nil || !l.Holds(n) {
+	if l == nil || !l.Holds(m.N) {
 		return err
 	}
 	return &agora.Error{
 		Code: agora.Unavailable, RetryAfter: time.Second, Cause: err,
-		Message: fmt.Sprintf("number %d is being stored, and can't be answered yet", n),
+		Message: fmt.Sprintf("number %d is being stored, and can't be answered yet", m.N),
 	}
 }
-
-// Used notes that a number went with what needs no place in a lane.
-func (s *laneSet) Used(to agora.Address, n uint64) { s.pass(to, n) }

@@ -17,7 +17,11 @@ func TestANumberThatItsLaneHoldsIsNotRefusedForGood(t *testing.T) {
 	b.stop() // so that the lane holds what comes into it
 	send := func(kind agora.Kind, n uint64) error {
 		m := agora.Message{Kind: kind, To: agora.ToAgent("t", "nobody"), N: n, Body: []byte("x")}
-		return s.Send(t.Context(), m, relay.Options{Asker: relay.AskerFunc(func(relay.Sent) {})})
+		err := s.Send(t.Context(), m, relay.Options{Asker: relay.AskerFunc(func(relay.Sent) {})})
+		if err != nil {
+			return s.Refuse(&m, err, true, false)
+		}
+		return nil
 	}
 	if err := send(agora.Control, 1); err != nil { // nobody asks whether its addressee is there
 		t.Fatal(err)

@@ -1,100 +1,125 @@
 package relay
 
-import (
-	"strings"
+import "github.com/agora-relay/agora"
 
-	"github.com/agora-relay/agora"
-)
+// pastStream is what a sender keeps in mind of a stream that is not open any more, or that is about to be over.
+type pastStream struct {
+	silent bool   // it was refused or cancelled: its later parts are dropped in silence
+	cancel uint64 // number of the part that has cancelled it; 0 for none
+	ended  bool   // it came to its normal end
+	answer string // id of the whole answer with which it ended; empty for none
 
-// pastStreams is the streams of a sender that are not open any more, as far as it keeps them in mind. The lock of its laneSet guards it.
+	opening string // id of the message with which it was to open, and which was refused; empty for none
+	lacks   bool   // another message was dropped behind that one: the stream may not open any more, as it would be missing
+}
+
+// pastStreams is the streams of a sender that are not open any more, those that were added last. The lock of its laneSet
+// guards it.
 type pastStreams struct {
-	over      fifo[uint64]   // refused or cancelled: their later parts are dropped in silence; with the number of the cancel, 0 for none
-	ended     fifo[struct{}] // came to their normal end
-	concluded fifo[string]   // ended by an answer, with its id
-	unopened  *fifo[string]  // a part was to open them that was refused, with its id; nil while there was none
+	all    map[streamKey]*pastStream
+	order  []streamKey // of all, the oldest first
+	silent int         // how many are: mostly none
+}
+
+// remembered is how many refused, cancelled or ended streams a sender keeps in mind.
+const remembered = 1024
+
+// at returns what is known of a stream, which is kept in mind from now on.
+func (p *pastStreams) at(k streamKey) *pastStream {
+	if x := p.all[k]; x != nil {
+		return x
+	}
+	if len(p.order) >= remembered {
+		p.speak(p.order[0])
+		delete(p.all, p.order[0])
+		p.order = p.order[1:]
+	}
+	x := &pastStream{}
+	put(&p.all, k, x)
+	p.order = append(p.order, k)
+	return x
+}
+
+// isSilent reports whether the later parts of a stream are dropped.
+func (p *pastStreams) isSilent(k streamKey) bool {
+	if p.silent == 0 {
+		return false
+	}
+	x := p.all[k]
+	return x != nil && x.silent
+}
+
+// silence has the later parts of a stream be dropped, as it is refused, or cancelled by the part with a number; false
+// where they are already.
+func (p *pastStreams) silence(k streamKey, n uint64) bool {
+	x := p.at(k)
+	if x.silent {
+		if n == 0 {
+			x.cancel = 0 // what stands before the cancel is not answered either
+		}
+		return false
+	}
+	x.silent, x.cancel = true, n
+	p.silent++
+	return true
+}
+
+// speak has the parts of a stream be dropped no more.
+func (p *pastStreams) speak(k streamKey) {
+	if x := p.all[k]; x != nil && x.silent {
+		x.silent, x.cancel = false, 0
+		p.silent--
+	}
 }
 
 // drops reports whether a part belongs to a stream that was answered for
 // already. A new start makes it a stream again; an end ends the silence. What stands before a cancel by its number n may have been
 // refused for the moment: it comes again, and is answered.
 func (p *pastStreams) drops(k streamKey, part agora.Part, n uint64) bool {
-	if part == agora.Whole || !p.over.has(k) || n > 0 && n < p.over.in[k] {
+	if part == agora.Whole || !p.isSilent(k) || n > 0 && n < p.all[k].cancel {
 		return false
 	}
 	if part == agora.Start || part.Ends() {
-		p.over.remove(k)
+		p.speak(k)
 	}
 	return part != agora.Start
 }
 
-// silence has the later parts of a stream be dropped, as it is cancelled by the part with a number; false where they are already.
-func (p *pastStreams) silence(k streamKey, n uint64) bool {
-	if p.over.has(k) {
-		return false
+// hasEnded reports whether a stream came to its normal end.
+func (p *pastStreams) hasEnded(k streamKey) bool {
+	x := p.all[k]
+	return x != nil && x.ended
+}
+
+// isAnswer reports whether a stream has ended by the whole answer of an id.
+func (p *pastStreams) isAnswer(k streamKey, id string) bool {
+	x := p.all[k]
+	return x != nil && id != "" && x.answer == id
+}
+
+// unanswer notes that the end of a stream was refused: it may have been a whole answer.
+func (p *pastStreams) unanswer(k streamKey) {
+	if x := p.all[k]; x != nil {
+		x.answer = ""
 	}
-	p.over.put(k, n)
-	return true
 }
 
 // unopen notes the id of a message with which a stream was to open, and which was refused.
 func (p *pastStreams) unopen(k streamKey, id string) {
-	if p.unopened == nil {
-		p.unopened = new(fifo[string])
-	}
-	p.unopened.put(k, id)
+	x := p.at(k)
+	x.opening, x.lacks = id, false
 }
 
-// reopens is [Sender.Reopens].
+// reopens reports whether a message of a stream that was refused is the one with which it was to open, said again, and
+// whether it may open now. Another one is dropped where silent says so.
 func (p *pastStreams) reopens(k streamKey, id string, silent bool) (again, may bool) {
-	if p.unopened == nil {
+	x := p.all[k]
+	if x == nil || x.opening == "" {
 		return false, false
 	}
-	first, known := p.unopened.in[k]
-	if again = id != "" && strings.TrimSuffix(first, missing) == id; again {
-		return true, first == id
+	if x.opening == id {
+		return true, !x.lacks
 	}
-	if known && silent {
-		p.unopened.put(k, strings.TrimSuffix(first, missing)+missing)
-	}
+	x.lacks = x.lacks || silent
 	return false, false
 }
-
-// missing stands behind the id of a message behind which others were dropped in silence.
-const missing = "\x00"
-
-// fifo is a set of the streams added last, each with something about it.
-type fifo[T any] struct {
-	in    map[streamKey]T
-	order []streamKey
-}
-
-// remembered is how many refused, cancelled or ended streams a sender keeps in mind.
-const remembered = 1024
-
-func (f *fifo[T]) has(k streamKey) bool {
-	_, ok := f.in[k]
-	return ok
-}
-
-func (f *fifo[T]) add(k streamKey) {
-	var nothing T
-	f.put(k, nothing)
-}
-
-// put adds a stream, or replaces what is said of it.
-func (f *fifo[T]) put(k streamKey, about T) {
-	if f.in == nil {
-		f.in = map[streamKey]T{}
-	}
-	known := f.has(k)
-	if f.in[k] = about; known {
-		return
-	}
-	f.order = append(f.order, k)
-	for len(f.order) > remembered {
-		delete(f.in, f.order[0])
-		f.order = f.order[1:]
-	}
-}
-
-func (f *fifo[T]) remove(k streamKey) { delete(f.in, k) }

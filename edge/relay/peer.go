@@ -42,9 +42,9 @@ type peer struct {
 	seen atomic.Int64 // how many when it was last looked at
 	over atomic.Bool  // so much is unread that its answer is given up
 
-	asking lock.Mutex // held while presence is asked for it; guards the fields below
-	known  time.Time  // when it was last found to be there
-	failed time.Time  // when presence last did not answer, and it was believed to be there
+	known  atomic.Int64 // ticks when it was last found to be there; 0 for never
+	asking lock.Mutex   // held while presence is asked for it; guards the field below
+	failed time.Time    // when presence last did not answer, and it was believed to be there
 
 	mu     sync.Mutex // guards the field below
 	before int64      // of a box: bytes that others had put into it
@@ -64,6 +64,12 @@ func (r *Relay) peer(to agora.Address) *peer {
 	return p
 }
 
+// isKnown reports whether the agent was found to be there a moment ago: asked again it need not be, unless being away matters.
+func (p *peer) isKnown() bool {
+	at := p.known.Load()
+	return at != 0 && agora.Ticks()-at < int64(knownFor) && !p.relay.cfg.MailboxOff
+}
+
 // lookup returns nil when the agent can be written to. Only "yes" is
 // remembered, and not even that when being away matters. While presence does not answer, one who was known within the life of a record is believed to
 // be there still, for as long as this edge holds its lease: what is stored for it waits in its mailbox.
@@ -73,7 +79,7 @@ func (p *peer) lookup(ctx context.Context) error {
 		return err
 	}
 	defer p.asking.Unlock()
-	if !cfg.MailboxOff && time.Since(p.known) < knownFor {
+	if p.isKnown() {
 		return nil
 	}
 	wait, believed := cfg.Answer, p.believed()
@@ -93,21 +99,21 @@ func (p *peer) lookup(ctx context.Context) error {
 	case err != nil:
 		return err
 	case found.State == presence.Unknown:
-		p.known = time.Time{}
+		p.known.Store(0)
 		return agora.UnknownAgent(p.to.Agent)
 	case found.State == presence.BarePeer:
 		return agora.Errorf(agora.InvalidRequest, "agent %q is a peer of libp2p, and reachable by handoff only", p.to.Agent)
 	case found.State == presence.Away && cfg.MailboxOff:
 		return agora.Errorf(agora.AgentOffline, "agent %q is offline", p.to.Agent)
 	}
-	p.known = time.Now()
+	p.known.Store(agora.Ticks())
 	return nil
 }
 
 // believed reports whether the agent is taken for known where presence does not say. The caller holds asking.
 func (p *peer) believed() bool {
 	cfg := &p.relay.cfg
-	if cfg.MailboxOff || p.known.IsZero() || time.Since(p.known) > cfg.MaxAge {
+	if at := p.known.Load(); cfg.MailboxOff || at == 0 || agora.Ticks()-at > int64(cfg.MaxAge) {
 		return false
 	}
 	_, holds := cfg.Valid()
@@ -217,4 +223,52 @@ func (p *peer) measureBox(ctx context.Context) {
 	p.full.Store(unread >= boxRoom)
 	p.over.Store(unread >= boxMost)
 	p.seen.Store(sent)
+}
+
+// Post stores a whole message to an agent outside any lane: that of one who has no session anywhere. key is its idempotency key for
+// the whole cluster. It blocks until the message is stored. AGENT_NOT_FOUND, AGENT_OFFLINE, RATE_LIMITED while the
+// mailbox is nearly full, MESSAGE_TOO_LARGE, UNAVAILABLE. payer is the principal whose share of the log it takes; empty for none.
+func (r *Relay) Post(ctx context.Context, payer, key string, m agora.Message) (seq uint64, err error) {
+	if !m.To.IsBox() { // whose caller waits, or has its mailbox
+		if err := r.Reach(ctx, m.To); err != nil {
+			return 0, agora.AsError(err)
+		}
+	}
+	seq, err = r.cfg.Broker.PublishFor(ctx, payer, key, m)
+	if err != nil {
+		return 0, agora.AsError(err)
+	}
+	r.Wrote(m.To)
+	return seq, nil
+}
+
+// Reach returns nil when an agent can be written to outside any lane: it is known, and its mailbox is not nearly full. AGENT_NOT_FOUND,
+// AGENT_OFFLINE, RATE_LIMITED, UNAVAILABLE.
+func (r *Relay) Reach(ctx context.Context, to agora.Address) error {
+	if r.cfg.Broker.Lost() {
+		return logAway()
+	}
+	p := r.peer(to)
+	if err := p.lookup(ctx); err != nil {
+		return err
+	}
+	if p.pressed() {
+		return errFull
+	}
+	return nil
+}
+
+// Pressed reports whether the mailbox of an agent is nearly full, or else whether the agent does not keep up with the streams of one who writes to it. It does not block.
+func (r *Relay) Pressed(from agora.AgentID, to agora.Address) (full, slow bool) {
+	p := r.peer(to)
+	return p.pressed(), p.slows(from)
+}
+
+// Wrote notes a message that was stored for an agent outside any lane.
+func (r *Relay) Wrote(to agora.Address) { r.peer(to).stored() }
+
+var errFull = &agora.Error{Code: agora.RateLimited, Message: "the mailbox of the addressee is nearly full", RetryAfter: time.Second}
+
+func logAway() *agora.Error {
+	return &agora.Error{Code: agora.Unavailable, Message: "the message log can't be reached now", RetryAfter: time.Second}
 }

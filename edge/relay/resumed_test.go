@@ -72,20 +72,20 @@ func TestAStreamWhoseStartComesAgainIsNotEndedMeanwhile(t *testing.T) {
 	busy := &agora.Error{Code: agora.Unavailable, Message: "not now", RetryAfter: time.Second}
 
 	b.stuck.Store(true)
-	s.StartRefused(room, "awaited", 1, busy)
-	s.Broken(room, "awaited", 2, busy)
-	s.StartRefused(room, "refused for good", 3, busy)
-	s.StartRefused(room, "refused for good", 3, agora.Errorf(agora.Unauthorized, "no"))
-	s.Broken(room, "refused for good", 4, busy)
-	s.StartRefused(hall, "forbidden", 1, busy)
+	s.Refuse(&agora.Message{Kind: agora.Event, Part: agora.Start, To: room, Stream: "awaited", N: 1}, busy, true, false)
+	s.Refuse(&agora.Message{Kind: agora.Event, Part: agora.Chunk, To: room, Stream: "awaited", N: 2}, busy, true, false)
+	s.Refuse(&agora.Message{Kind: agora.Event, Part: agora.Start, To: room, Stream: "refused for good", N: 3}, busy, true, false)
+	s.Refuse(&agora.Message{Kind: agora.Event, Part: agora.Start, To: room, Stream: "refused for good", N: 3}, agora.Errorf(agora.Unauthorized, "no"), true, false)
+	s.Refuse(&agora.Message{Kind: agora.Event, Part: agora.Chunk, To: room, Stream: "refused for good", N: 4}, busy, true, false)
+	s.Refuse(&agora.Message{Kind: agora.Event, Part: agora.Start, To: hall, Stream: "forbidden", N: 1}, busy, true, false)
 	s.Review(func(to agora.Address, _ agora.Kind) error {
 		if to == hall {
 			return agora.Errorf(agora.Unauthorized, "no")
 		}
 		return nil
 	}, func(agora.Address, string, error) {})
-	s.StartRefused(room, "not awaited", 0, busy) // nothing says that it comes again
-	s.Broken(room, "not awaited", 0, busy)
+	s.Refuse(&agora.Message{Kind: agora.Event, Part: agora.Start, To: room, Stream: "not awaited", N: 0}, busy, true, false) // nothing says that it comes again
+	s.Refuse(&agora.Message{Kind: agora.Event, Part: agora.Chunk, To: room, Stream: "not awaited", N: 0}, busy, true, false)
 	await.True(t, "what nothing more comes of is over", func() bool { _, other := s.Sends(hall, "forbidden"); return !sends("not awaited") && !other })
 	if sends("refused for good") {
 		t.Error("a stream whose start was refused for good goes on")
@@ -103,6 +103,6 @@ func TestAStreamWhoseStartComesAgainIsNotEndedMeanwhile(t *testing.T) {
 		t.Errorf("the start: %+v, want it stored", r)
 	}
 	b.stuck.Store(true)
-	s.Broken(room, "awaited", 2, busy)
+	s.Refuse(&agora.Message{Kind: agora.Event, Part: agora.Chunk, To: room, Stream: "awaited", N: 2}, busy, true, false)
 	await.True(t, "a stream that has begun is ended by a hole", func() bool { return !sends("awaited") })
 }

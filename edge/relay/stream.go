@@ -2,7 +2,6 @@ package relay
 
 import (
 	"context"
-	"errors"
 	"maps"
 	"sync"
 	"time"
@@ -54,37 +53,6 @@ func (s *streamSet) find(k *streamKey) *stream {
 	return s.last
 }
 
-// Receipts returns the tiers that were asked for when the stream began, and whether that is known: not of one that has ended.
-func (s *streamSet) Receipts(to agora.Address, name string) (tiers agora.Receipts, known bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	st := s.find(&streamKey{to, name})
-	if st == nil {
-		return 0, false
-	}
-	return st.receipts, true
-}
-
-// sends is [Sender.Sends].
-func (s *streamSet) sends(k streamKey) (agora.Kind, bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if st := s.open[k]; st != nil {
-		return st.kind, true
-	}
-	return 0, false
-}
-
-// isOver is [Sender.Over] of a stream that has one of some names.
-func (s *streamSet) isOver(keys ...streamKey) (ended, silent bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, k := range keys {
-		ended, silent = ended || s.past.ended.has(k), silent || s.past.over.has(k)
-	}
-	return ended, silent
-}
-
 // Lanes returns the lanes that the session has used, with their open streams,
 // as presence is to have them.
 func (s *streamSet) Lanes() []presence.Lane {
@@ -116,35 +84,19 @@ func (s *streamSet) dropped(k streamKey, part agora.Part, n uint64) bool {
 }
 
 // refuse remembers that a stream was answered for. A numbered part that was refused for the moment comes again under its
-// number, and is told then that the stream is over: without receipt or error its sender would wait for ever. What presence
-// refused because it does not know the claim is no answer yet: it is told of the claim, and the part is tried once more.
+// number, and is told then that the stream is over: without receipt or error its sender would wait for ever.
 func (s *streamSet) refuse(k streamKey, part agora.Part, n uint64, err error) {
-	if part == agora.Whole || part.Ends() || errors.Is(err, presence.ErrDeposed) || comesAgain(n, err) {
+	if part == agora.Whole || part.Ends() || comesAgain(n, err) {
 		return
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.past.over.add(k)
+	s.past.silence(k, 0)
 }
 
 // comesAgain reports whether what was refused comes again under its number.
 func comesAgain(n uint64, err error) bool {
 	return n > 0 && agora.AsError(err).Passes()
-}
-
-// Unstarted notes that a stream's start, or a part of one that never started, was refused before it came here: that is its one
-// answer, and its parts are dropped.
-func (s *streamSet) Unstarted(to agora.Address, name string, n uint64, err error) {
-	s.refuse(streamKey{to, name}, agora.Start, n, err)
-}
-
-// AnsweredFor tells whether a part is of a stream that was refused and needs no other answer; a number that it has is used up then.
-func (s *streamSet) AnsweredFor(to agora.Address, name string, part agora.Part, n uint64) bool {
-	if !s.dropped(streamKey{to, name}, part, n) {
-		return false
-	}
-	s.pass(to, n)
-	return true
 }
 
 // begins notes that presence is told of a stream before its start goes into a lane: until then it is owed, so that presence hears of it again should it lose
@@ -263,42 +215,13 @@ func (s *streamSet) shutOver() (some bool) {
 	return some
 }
 
-// Concludes notes the id of the message with which a stream to an address ends.
-func (s *streamSet) Concludes(to agora.Address, name, id string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.past.concluded.put(streamKey{to, name}, id)
-}
-
-// Concluded reports whether a stream to an address was ended of late by the message of that id.
-func (s *streamSet) Concluded(to agora.Address, name, id string) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return id != "" && s.past.concluded.in[streamKey{to, name}] == id
-}
-
-// Unopened notes the id of a message with which a stream to an address was to open, and which was refused.
-func (s *streamSet) Unopened(to agora.Address, name, id string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.past.unopen(streamKey{to, name}, id)
-}
-
-// Reopens reports whether a message of a stream that was refused is the one with which it was to open, said again, and whether it may open now: not where
-// another one was dropped in silence, as it would be missing.
-func (s *streamSet) Reopens(to agora.Address, name, id string, silent bool) (again, may bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.past.reopens(streamKey{to, name}, id, silent)
-}
-
 // cancelled closes a stream that its receiver has cancelled: what the agent
 // still sends of it is dropped in silence. It returns false when the stream
 // had come to its end already: then the cancel is nobody's news.
 func (s *streamSet) cancelled(to agora.Address, name string) bool {
 	k := streamKey{to, name}
 	s.mu.Lock()
-	st, ended := s.open[k], s.past.ended.has(k)
+	st, ended := s.open[k], s.past.hasEnded(k)
 	silences := st != nil && s.past.silence(k, 0)
 	s.mu.Unlock()
 	if st == nil {
@@ -320,7 +243,7 @@ func (s *streamSet) cancelled(to agora.Address, name string) bool {
 func (s *streamSet) speaks(k streamKey) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.past.over.remove(k)
+	s.past.speak(k)
 }
 
 // AbortOpen ends every open stream for good: the agent has left. It returns
@@ -338,24 +261,33 @@ func (s *streamSet) AbortOpen(ctx context.Context) error {
 	return s.Flush(ctx)
 }
 
-// startRefused is [Sender.StartRefused].
-func (s *streamSet) startRefused(k streamKey, n uint64, err error) {
+// startRefused notes that a start was refused before it came into its lane, as err says. One with a number that was
+// refused for the moment comes again, and the parts behind it with it: where an earlier holder of the session had told
+// presence of the stream, it need not have begun, and broken does not end it meanwhile. Where the start does not come
+// again such a stream goes on with nothing, and one that is open here is another.
+func (s *streamSet) startRefused(k streamKey, n uint64, err error, hole bool) {
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	st := s.open[k]
+	st, lost := s.open[k], !comesAgain(n, err)
+	inherited := st != nil && st.lane == nil
 	switch {
-	case st == nil:
-	case comesAgain(n, err):
-		st.hears(startComesAgain)
-	default:
+	case st == nil || st.state == streamEnding:
+		if lost {
+			s.past.silence(k, 0)
+		}
+	case lost:
 		st.hears(startLost)
+	default:
+		st.hears(startComesAgain)
+	}
+	s.mu.Unlock()
+	if inherited && lost && hole {
+		s.broken(k, n, err)
 	}
 }
 
 // broken ends a stream for its receiver of which a part was refused before it
 // came into its lane, as err says: what follows would go on over a hole.
-func (s *streamSet) broken(to agora.Address, name string, n uint64, err error) {
-	k := streamKey{to, name}
+func (s *streamSet) broken(k streamKey, n uint64, err error) {
 	s.mu.Lock()
 	st := s.open[k]
 	if st == nil || st.state == streamEnding || st.state == streamAwaited && comesAgain(n, err) || s.closed {
@@ -377,7 +309,7 @@ func (s *streamSet) Review(mayGoOn func(agora.Address, agora.Kind) error, tell f
 	s.mu.Unlock()
 	for k, st := range open {
 		if err := mayGoOn(k.to, st.kind); err != nil {
-			s.broken(k.to, k.stream, 0, err)
+			s.broken(k, 0, err)
 			if !st.pieces {
 				tell(k.to, k.stream, err)
 			}
@@ -402,3 +334,44 @@ func stopTimer(st *stream) {
 		st.timer.Stop()
 	}
 }
+
+// streamState is where a stream of a sender stands.
+type streamState uint8
+
+const (
+	streamRunning streamState = iota // open: its start is in its lane, here or by an earlier holder's word to presence
+	streamAwaited                    // open by an earlier holder's word: its start was refused for the moment and comes again under its number, and all of its parts with it
+	streamEnding                     // open: its last part is on its way, and a start begins another stream
+	streamBegins                     // not open: presence is told, and its start is on its way into a lane
+	streamOwed                       // not open: its start was refused, or its last part; presence knows it until the log has no use for its end
+	streamStates
+)
+
+// streamEvent is what becomes of a part of a stream.
+type streamEvent uint8
+
+const (
+	startComesAgain streamEvent = iota // its start was refused for the moment before it came into its lane
+	startLost                          // its start was refused before it came into its lane, and does not come again
+	startSaid                          // its start goes into its lane
+	endSaid                            // its last part goes into its lane
+	endUnsure                          // its last part, or its start, was refused for the moment in its lane: the log may need its end
+	streamEvents
+)
+
+// streamNext is the life of a stream: what each event makes of it. One whose end is stored is in no state: nothing knows it.
+var streamNext = [streamStates][streamEvents]streamState{
+	//             comes again    start lost     start said     end said      end unsure
+	streamRunning: {streamAwaited, streamRunning, streamRunning, streamEnding, streamOwed},
+	streamAwaited: {streamAwaited, streamRunning, streamRunning, streamEnding, streamOwed},
+	streamEnding:  {streamEnding, streamEnding, streamEnding, streamEnding, streamOwed},
+	streamBegins:  {streamOwed, streamOwed, streamBegins, streamBegins, streamOwed},
+	streamOwed:    {streamOwed, streamOwed, streamOwed, streamOwed, streamOwed},
+}
+
+func (s streamState) String() string {
+	return [...]string{"running", "awaited", "ending", "begins", "owed"}[s]
+}
+
+// hears moves a stream on by an event.
+func (st *stream) hears(e streamEvent) { st.state = streamNext[st.state][e] }

@@ -11,28 +11,28 @@ import (
 )
 
 func TestRefusedStreamsAreRememberedUpToABound(t *testing.T) {
-	var f fifo[struct{}]
+	var p pastStreams
 	key := func(i int) streamKey { return streamKey{agora.ToAgent("t", "a"), strconv.Itoa(i)} }
 	for i := range remembered + 10 {
-		f.add(key(i))
-		f.add(key(i)) // twice is once
+		p.silence(key(i), 0)
+		p.silence(key(i), 0) // twice is once
 	}
-	if f.has(key(9)) || !f.has(key(10)) || !f.has(key(remembered+9)) {
-		t.Errorf("has 9: %v, 10: %v, %d: %v; want the newest %d", f.has(key(9)), f.has(key(10)), remembered+9, f.has(key(remembered+9)), remembered)
+	if p.isSilent(key(9)) || !p.isSilent(key(10)) || !p.isSilent(key(remembered+9)) {
+		t.Errorf("9 is silent: %v, 10: %v, %d: %v; want the newest %d", p.isSilent(key(9)), p.isSilent(key(10)), remembered+9, p.isSilent(key(remembered+9)), remembered)
 	}
-	if len(f.order) > remembered {
-		t.Errorf("keeps %d, want at most %d", len(f.order), remembered)
+	if len(p.order) != remembered || len(p.all) != remembered || p.silent != remembered {
+		t.Errorf("keeps %d in order, %d in all, %d silent; want %d", len(p.order), len(p.all), p.silent, remembered)
 	}
-	f.remove(key(10))
-	if f.has(key(10)) {
-		t.Error("still has what was removed")
+	p.speak(key(10))
+	if p.isSilent(key(10)) || p.silent != remembered-1 {
+		t.Errorf("a stream that speaks again is silent: %v, with %d others", p.isSilent(key(10)), p.silent)
 	}
 }
 
 func TestACancelByItsNumberSilencesWhatStandsBehindIt(t *testing.T) {
 	cancelled, refused := streamKey{agora.ToAgent("t", "a"), "cancelled"}, streamKey{agora.ToAgent("t", "a"), "refused"}
 	var p pastStreams
-	p.over.add(refused)
+	p.silence(refused, 0)
 	if !p.silence(cancelled, 5) || p.silence(cancelled, 7) || p.silence(refused, 5) {
 		t.Error("a stream was silenced twice, or not at all")
 	}
@@ -102,7 +102,8 @@ func TestAChunkOfAnOpenStreamIsSettledWithoutAllocating(t *testing.T) {
 	put(&s.open, k, st)
 	m := agora.Message{Part: agora.Chunk, To: k.to, Stream: k.stream, Body: []byte("token")}
 	if n := testing.AllocsPerRun(100, func() {
-		l, of, settle := s.goesOn(&k, &m)
+		var o Options
+		l, of, settle := s.goesOn(&k, &m, &o)
 		if of != st {
 			t.Fatalf("goesOn = %p, want the open stream", of)
 		}
@@ -118,7 +119,7 @@ func TestAChunkOfAnOpenStreamIsSettledWithoutAllocating(t *testing.T) {
 		t.Errorf("told %d times, %d bytes under way, receipts %b; want some, 0, %b", told, s.window.held(), m.Meta.Receipts, agora.Delivered)
 	}
 	s.end(k, st, nil)
-	if l, _, _ := s.goesOn(&k, &m); l != nil {
+	if l, _, _ := s.goesOn(&k, &m, new(Options)); l != nil {
 		t.Error("a stream that has ended goes on")
 	}
 }

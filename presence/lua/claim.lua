@@ -1,10 +1,10 @@
 -- Takes an agent id. KEYS: record, unsettled, spaces, cancelled.
 -- ARGV: edge, incarnation, connection, session, token, principal, resume token, epoch to evict, epoch
--- whose holder is known to have no lease, card, whether an agent without a record is known to have no session,
+-- whose holder is known to have no lease, card, whether every edge is known to have told what it holds,
 -- the session that the newcomer takes for its own, detail of the card, how its connection is dialled (empty: it is not), for whom,
 -- the epoch of a dialled session that has no edge any more and is adopted (0: none).
 -- Returns {outcome, session, epoch, incumbent's edge, incarnation and epoch, unsettled, how the connection was dialled before}.
-local r = redis.call('HMGET', KEYS[1], 'state', 'edge', 'inc', 'epoch', 'conn', 'session', 'token', 'principal', 'grace_until', 'token_before', 'dial', 'fresh')
+local r = redis.call('HMGET', KEYS[1], 'state', 'edge', 'inc', 'epoch', 'conn', 'session', 'token', 'principal', 'grace_until', 'token_before', 'dial', 'fresh', 'retold')
 local state, edge, inc, epoch, conn, session, token, principal = r[1], r[2], r[3], r[4], r[5], r[6], r[7], r[8]
 local us = micros()
 
@@ -17,7 +17,7 @@ local function hold(outcome, session, before)
   local now = following(epoch, us)
   redis.call('HSET', KEYS[1], 'state', '1', 'edge', ARGV[1], 'inc', ARGV[2], 'epoch', now,
     'conn', ARGV[3], 'session', session, 'token', ARGV[5], 'token_before', before)
-  redis.call('HDEL', KEYS[1], 'offered')
+  redis.call('HDEL', KEYS[1], 'offered', 'retold')
   if ARGV[16] == '0' then
     put_dial(KEYS[1], ARGV[14], ARGV[15])
   elseif ARGV[15] ~= '' then
@@ -39,6 +39,10 @@ end
 
 local reg = redis.call('HMGET', KEYS[1], 'reg_until', 'reg_principal', 'known_until', 'returns')
 if not state and not reg[1] and ARGV[11] == '0' then
+  return answer('unsure')
+end
+-- Told by an earlier holder after a loss: the last one, where the agent may be connected, may not have told yet.
+if state == '2' and r[13] and ARGV[11] == '0' and (ARGV[7] == '' or ARGV[7] ~= token and ARGV[7] ~= r[10]) then
   return answer('unsure')
 end
 if (not state or state == '0') and reg[1] then

@@ -19,7 +19,7 @@ if not r[4] and not yields(r[3]) then
   redis.call('HSET', KEYS[1], 'returns', '1') -- while it is known its mail waits for it, and no link has its id
 end
 redis.call('HDEL', KEYS[1], 'edge', 'inc', 'conn', 'session', 'token', 'principal', 'grace_until', 'card', 'detail', 'since',
-  'mark', 'dirty', 'asserted', 'flushed', 'token_before', 'dial', 'dial_by', 'offered', 'fresh')
+  'mark', 'dirty', 'asserted', 'flushed', 'token_before', 'dial', 'dial_by', 'offered', 'fresh', 'retold')
 redis.call('DEL', KEYS[3], KEYS[5])
 for _, k in ipairs({KEYS[2], KEYS[4]}) do
   redis.call('PEXPIRE', k, ARGV[3])

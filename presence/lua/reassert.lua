@@ -28,12 +28,12 @@ if r[2] == ARGV[1] then
     return {1, leaving, {}, 0}
   end
   if r[1] == '2' then
-    redis.call('HDEL', KEYS[1], 'grace_until')
+    redis.call('HDEL', KEYS[1], 'grace_until', 'retold')
   end
 else
   -- Lost, or an older copy: what is written now is all there is. Nobody knows what was sent meanwhile.
   redis.call('DEL', KEYS[2], KEYS[3])
-  redis.call('HDEL', KEYS[1], 'grace_until', 'known_until', 'mark', 'offered', 'fresh')
+  redis.call('HDEL', KEYS[1], 'grace_until', 'known_until', 'mark', 'offered', 'fresh', 'retold')
   redis.call('HSET', KEYS[1], 'session', ARGV[5], 'token', ARGV[6], 'token_before', ARGV[16], 'principal', ARGV[7], 'since', since,
     'begun', ARGV[1], 'dirty', ARGV[11], 'clean', '0', 'was_clean', '0', 'mailed', now)
   put_card(KEYS[1], '', ARGV[8], ARGV[9])
@@ -42,7 +42,7 @@ else
     redis.call('PERSIST', KEYS[i])
   end
   if away then
-    redis.call('HSET', KEYS[1], 'grace_until', int(math.floor(us / 1000) + tonumber(ARGV[12])))
+    redis.call('HSET', KEYS[1], 'grace_until', int(math.floor(us / 1000) + tonumber(ARGV[12])), 'retold', '1')
   end
 end
 redis.call('HSET', KEYS[1], 'state', away and '2' or '1', 'epoch', ARGV[1], 'edge', ARGV[2], 'inc', ARGV[3], 'conn', ARGV[4],

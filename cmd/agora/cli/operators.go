@@ -53,6 +53,7 @@ func (o *operator) prepare(cmd *cobra.Command) *cobra.Command {
 	if check := cmd.Args; check != nil {
 		cmd.Args = func(cmd *cobra.Command, args []string) error { return exit.WrongUsage(cmd, check(cmd, args)) }
 	}
+	warnsReadable(cmd)
 	cmd.Long += "\n\n" + operatorHelp + "\n\n" + exit.Help
 	return cmd
 }

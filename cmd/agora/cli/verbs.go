@@ -35,7 +35,7 @@ func AddCommands(root *cobra.Command) {
 	completeOperators(root)
 }
 
-// prepareVerb has wrong usage told in the way of verbs, and help tell their exit statuses.
+// prepareVerb has wrong usage told in the way of verbs, and help tell their exit statuses; whoever runs it is warned of secrets that others can read.
 func prepareVerb(cmd *cobra.Command) *cobra.Command {
 	cmd.GroupID = AgentGroup
 	return toldUsage(cmd)
@@ -47,6 +47,7 @@ func toldUsage(cmd *cobra.Command) *cobra.Command {
 	if check := cmd.Args; check != nil {
 		cmd.Args = func(cmd *cobra.Command, args []string) error { return exit.WrongUsage(cmd, check(cmd, args)) }
 	}
+	warnsReadable(cmd)
 	cmd.Long += "\n\n" + exit.Help
 	return cmd
 }

@@ -59,13 +59,17 @@ func newConfigCheck() *cobra.Command {
 		Use:   "check",
 		Short: "Check that an edge could run with these settings",
 		Long: "Check the settings of an edge, one by one and together, and that the files they name can be read. Nothing is\n" +
-			"connected to. Each fault is told in a sentence, in JSON where log.format is json.\n\n" + ConfigHelp +
+			"connected to. Each fault is told in a sentence, in JSON where log.format is json, as is each id in the policy that no\n" +
+			"agent can have, which is no fault.\n\n" + ConfigHelp +
 			"\n\nExit status: 0 all is well, 1 there are faults, 2 wrong usage.",
 		Example: "  agora config check --config agora.yaml",
 	}, func(cmd *cobra.Command, o *Edge, _ origins, faults error) error {
 		faults = errors.Join(faults, o.Check(), o.checkFiles())
 		if o.Log.Format == logging.JSON {
-			return tellJSON(cmd, faults)
+			return tellJSON(cmd, faults, o.doubts())
+		}
+		for _, line := range linesOf(o.doubts()) {
+			fmt.Fprintf(cmd.ErrOrStderr(), "agora: warning: policy: %s\n", line)
 		}
 		if err := tell(cmd, faults); err != nil {
 			return err
@@ -98,21 +102,32 @@ func tell(cmd *cobra.Command, faults error) error {
 	if faults == nil {
 		return nil
 	}
-	for line := range strings.SplitSeq(faults.Error(), "\n") {
+	for _, line := range linesOf(faults) {
 		fmt.Fprintf(cmd.ErrOrStderr(), "agora: %s\n", line)
 	}
 	return exit.With(exit.Error, faults)
 }
 
-// tellJSON logs in JSON that there are no faults, or each fault, which makes an exit status.
-func tellJSON(cmd *cobra.Command, faults error) error {
+// linesOf returns errors that are joined, each by its text.
+func linesOf(all error) []string {
+	if all == nil {
+		return nil
+	}
+	return strings.Split(all.Error(), "\n")
+}
+
+// tellJSON logs in JSON what is doubtful, and that there are no faults, or each fault, which makes an exit status.
+func tellJSON(cmd *cobra.Command, faults, doubts error) error {
+	log := slog.New(slog.NewJSONHandler(cmd.ErrOrStderr(), nil))
+	for _, line := range linesOf(doubts) {
+		log.Warn("the policy names an agent that can't be", "err", line)
+	}
 	if faults == nil {
 		log := slog.New(slog.NewJSONHandler(cmd.OutOrStdout(), nil))
 		log.Info("the settings are valid")
 		return nil
 	}
-	log := slog.New(slog.NewJSONHandler(cmd.ErrOrStderr(), nil))
-	for line := range strings.SplitSeq(faults.Error(), "\n") {
+	for _, line := range linesOf(faults) {
 		log.Error("the settings have a fault", "err", line)
 	}
 	return exit.With(exit.Error, faults)

@@ -38,18 +38,26 @@ func (o *Edge) secretFiles() []secretFile {
 	)
 }
 
-// exposed returns what says that every user of the machine can read or change a file of a secret; nil where that is not so. The group's rights say nothing: by its group a
-// service that runs as another user is given the file, in Kubernetes as elsewhere. What is no file, as a pipe, has no such rights.
+// exposed is Exposed, and names the setting.
 func (f secretFile) exposed() error {
-	if f.path == "" {
+	if err := Exposed(f.path); err != nil {
+		return fmt.Errorf("%s: %w, or insist by auth.allow-readable", f.setting, err)
+	}
+	return nil
+}
+
+// Exposed returns what says that every user of the machine can read or change a file of a secret; nil where that is not so, or path is empty. The group's rights say nothing: by its group a
+// service that runs as another user is given the file, in Kubernetes as elsewhere. What is no file, as a pipe, has no such rights.
+func Exposed(path string) error {
+	if path == "" {
 		return nil
 	}
-	info, err := os.Stat(f.path)
+	info, err := os.Stat(path)
 	if err != nil || !info.Mode().IsRegular() { // who reads it says what is wrong
 		return nil
 	}
 	if mode := info.Mode().Perm(); modesTell && mode&0o006 != 0 {
-		return fmt.Errorf("%s: every user of this machine can read or change %s (mode %04o): chmod o-rw, or insist by auth.allow-readable", f.setting, f.path, mode)
+		return fmt.Errorf("every user of this machine can read or change %s (mode %04o): chmod o-rw", path, mode)
 	}
 	return nil
 }

@@ -82,6 +82,18 @@ func (s *Settings) checkPolicy() error {
 	return nil
 }
 
+// doubts returns what an edge takes, and whoever wrote it can't have meant.
+func (s *Settings) doubts() error {
+	if s.Policy == "" {
+		return nil
+	}
+	rules, err := policy.Read(s.Policy)
+	if err != nil {
+		return nil // a fault
+	}
+	return rules.Unusable()
+}
+
 // unless returns the fault that there is when something does not hold.
 func unless(holds bool, fault string) error {
 	if holds {

@@ -26,14 +26,16 @@ func (s *Sender) AskedWhole(peer agora.Address, request, name string) {
 	s.boxes.all[name].whole = true
 }
 
-// Decided notes that a reply has decided the approval of a box: it alone goes there when it is said again.
+// Decided notes that a reply has decided the approval of a box: it alone goes there when it is said again. It needs no
+// place in a lane, and its number is used up.
 func (s *Sender) Decided(name string, m *agora.Message) {
 	s.mu.Lock()
-	defer s.mu.Unlock()
 	if x := s.known().all[name]; x != nil {
 		s.boxes.hears(x, answerSaid)
 		x.decided, x.n, x.id = true, m.N, m.ID
 	}
+	s.mu.Unlock()
+	s.pass(m.To.Peer(), m.N)
 }
 
 // HasDecided reports whether a reply of the agent's, the one that goes into a box, has decided the approval of that.
@@ -153,8 +155,8 @@ func (s *Sender) NotAsked(peer agora.Address, name string) (to agora.Address, st
 	return s.known().giveUp(peer, name, func(k streamKey) bool { return s.open[k] != nil })
 }
 
-// Box returns the address under which a stream to a peer is open: that of a box where it is the answer of a call.
-func (s *Sender) Box(peer agora.Address, stream string) agora.Address {
+// boxOf returns the address under which a stream to a peer is open: that of a box where it is the answer of a call.
+func (s *Sender) boxOf(peer agora.Address, stream string) agora.Address {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.boxes != nil {
@@ -165,10 +167,10 @@ func (s *Sender) Box(peer agora.Address, stream string) agora.Address {
 	return peer
 }
 
-// inTurn waits until what was numbered before a message, to the same peer, is settled where it went into another lane: a receipt
+// settled waits until what was numbered before a numbered message, to the same peer, is settled where it went into another lane: a receipt
 // speaks of all numbers up to its own, whatever lane they took.
-func (s *Sender) inTurn(ctx context.Context, m *agora.Message) error {
-	if m.N == 0 || m.To.IsSpace() || !guard.Turns {
+func (s *Sender) settled(ctx context.Context, m *agora.Message) error {
+	if m.To.IsSpace() || !guard.Turns {
 		return nil
 	}
 	s.mu.Lock()
@@ -185,10 +187,70 @@ func (s *Sender) inTurn(ctx context.Context, m *agora.Message) error {
 	if err := l.Flush(ctx); err != nil && ctx.Err() != nil {
 		return agora.AsError(ctx.Err())
 	}
-	return s.Follows(m.To.Peer(), m.N, m.Stream, m.Part)
+	return s.InTurn(m)
 }
 
 // turns reports whether a numbered part goes into another lane than the number before it; mu is held.
 func (s *Sender) turns(to agora.Address, n uint64) bool {
 	return s.boxes != nil && n > 0 && !to.IsSpace() && s.numbers.moves(to)
+}
+
+// Continuation is how a part of an answer goes on with what its agent has said before.
+type Continuation uint8
+
+// The continuations of [Sender.Continue].
+const (
+	Goes    Continuation = iota // into the stream that is open, or as a whole answer
+	Opens                       // behind a start that is to be said first: no stream of its name is open
+	Known                       // not: it is stored already
+	Dropped                     // not: its stream was refused or cancelled, and nobody waits to hear so
+	NotOpen                     // not: its stream has ended
+)
+
+// Continue tells how a part goes on with the agent's answer to a request of m.To's, which m.Meta.Parent names: so is its
+// stream called. A part that belongs to a stream is made one of that: a whole answer is its end. waits tells that
+// somebody waits for what becomes of the part.
+func (s *Sender) Continue(m *agora.Message, waits bool) Continuation {
+	name := m.Meta.Parent
+	kind, open := s.Sends(m.To, name)
+	k, boxed := streamKey{m.To, name}, streamKey{s.boxOf(m.To, name), name}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case open && (kind == m.Kind || m.Part == agora.Chunk):
+		m.Kind, m.Stream = kind, name
+		if m.Part == agora.Whole {
+			m.Part = agora.End
+			s.past.at(k).answer = m.ID
+		}
+		return Goes
+	case m.Kind == agora.Reply && m.Part == agora.Whole:
+		if s.past.isAnswer(k, m.ID) {
+			return Known
+		}
+		return Goes
+	case m.Kind == agora.Request:
+		return NotOpen
+	}
+	silent := s.past.isSilent(k) || s.past.isSilent(boxed)
+	again, may := false, false
+	if silent {
+		again, may = s.past.reopens(k, m.ID, !waits)
+	}
+	switch {
+	case silent && !waits && !again: // it was answered for
+		return Dropped
+	case silent && !may || s.past.hasEnded(k) || s.past.hasEnded(boxed):
+		return NotOpen
+	}
+	m.Stream = name
+	return Opens
+}
+
+// Unopened notes the part of an answer with which a stream was to open, and which was refused. It alone may open it when
+// it is said again, unless another one was dropped in silence behind it, as that would be missing.
+func (s *Sender) Unopened(m *agora.Message) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.past.unopen(streamKey{m.To, m.Meta.Parent}, m.ID)
 }
