@@ -65,8 +65,8 @@ func (b *Broker) Answer(name string, f func(ctx context.Context, body []byte) []
 // noResponders is the status by which NATS itself says that nobody answers.
 const noResponders = "503"
 
-// take works on a question. While there is no room it holds up the next ones. A question that crossed the end of
-// answering is told that nobody answers.
+// take works on a question. While there is no room it holds up the next ones. A question that crosses the end of
+// answering gets the answer that nobody answers.
 func (a *answerer) take(b *Broker, m *nats.Msg, f func(context.Context, []byte) []byte) {
 	begun := a.begin(func() {
 		if err := m.Respond(f(a.ctx, m.Data)); err != nil && a.ctx.Err() == nil {
@@ -79,7 +79,7 @@ func (a *answerer) take(b *Broker, m *nats.Msg, f func(context.Context, []byte) 
 	}
 }
 
-// begin waits for room for one more question, and has it worked on. It returns false once answering has ended.
+// begin waits for room for one more question and starts work on it. It returns false once answering has ended.
 func (a *answerer) begin(work func()) bool {
 	select {
 	case a.room <- struct{}{}:

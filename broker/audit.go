@@ -22,7 +22,7 @@ type auditor struct {
 	b       *Broker
 	stream  string
 	reading []*subscription // those with inboxes that read the log when all were compared last, and were not
-	pass    auditPass       // what goes on of comparing all
+	pass    auditPass       // the comparison of all that is under way
 }
 
 // auditPass is an audit of all inboxes, few at a time: many at once would hold up all that the connection carries. What

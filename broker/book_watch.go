@@ -12,17 +12,17 @@ import (
 	"github.com/agora-relay/agora/broker/jslog"
 )
 
-// BookReader is told what stands in the book. Its functions are called by the goroutine of Watch, one at a time, and
+// BookReader hears what stands in the book. The goroutine of Watch calls its functions, one at a time, and they
 // should not block.
 type BookReader struct {
-	// Entry is told of each record from the beginning, in order, and then as they come; it may be told of one again. Of
-	// two that open the same name, or decide the same, the first stands, until Gone is told of it: it is before any
-	// record is told that was stored later.
+	// Entry gets each record from the beginning, in order, and then as they come; it may get one twice. Of two that
+	// open the same name, or decide the same, the first stands, until Gone reports it gone, which it does before Entry
+	// gets a record that was stored later.
 	Entry func(Entry)
-	// Gone is told that nothing stands any more whose Seq is below first: it was kept long enough, or somebody has
+	// Gone reports that nothing stands any more below first: it was kept long enough, or somebody has
 	// deleted it.
 	Gone func(first uint64)
-	// Read is told after each look into the log that all was told up to a Seq, or why that can't be said now.
+	// Read reports, after each look into the log, up to which Seq Entry has got all, or why that is not known now.
 	Read func(upTo uint64, err error)
 }
 
@@ -43,8 +43,8 @@ const (
 )
 
 // Watch tells r what stands in the book until ctx is over, or the Broker closed: it returns why. Records are found at
-// once by a hint of whoever stores them, and within a second or two where none comes. It goes on after the connection,
-// a leader or the whole stream was lost. It needs no consumer at the server.
+// once by a hint of whoever stores them, and within a second or two where none comes. It continues after the
+// connection, a leader or the whole stream was lost. It needs no consumer at the server.
 func (k *Book) Watch(ctx context.Context, r BookReader) error {
 	hints := make(chan *nats.Msg, 64) // one that finds no room is as good as those that do
 	sub, err := k.b.nc.ChanSubscribe(jslog.BookHint, hints)
@@ -112,7 +112,8 @@ func (w *bookWatch) read(ctx context.Context) error {
 	return nil
 }
 
-// anew has all forgotten that a stream held which is no more. One made by an edge begins above it.
+// anew forgets all that the stream before this one held, unless an edge has made this one: then its sequences begin
+// above the old ones.
 func (w *bookWatch) anew(s *jslog.State) {
 	if s.First <= w.pos {
 		w.r.Gone(math.MaxUint64)

@@ -200,7 +200,7 @@ func (b *Broker) Close() {
 func (b *Broker) Streams() []string { return b.streams.names() }
 
 // Now returns the log's time, by which records are stamped and judged, on every edge the same: use it for every
-// wall time that another edge reads. It is as near to the servers' as half a round trip to them, and goes on when
+// wall time that another edge reads. It is as near to the servers' as half a round trip to them, and continues when
 // this machine's clock is set. Subtract such times from one another only: they say nothing to time.Since.
 func (b *Broker) Now() time.Time { return b.clock.Now() }
 
@@ -234,7 +234,7 @@ func (b *Broker) scanConfig() scan.Config {
 	}
 }
 
-// EndLane ends a lane for good, for whoever ends the session: it fences, reads the log and
+// EndLane ends a lane for good, when its session ends: it fences, reads the log and
 // stores one Abort (Body is the code, STREAM_ABORTED) for each open stream. Repeating it, at several edges at
 // once, is harmless: the younger fence stops the older one's write, and then the reading shows what is stored.
 // It fails with ErrDeposed when a younger epoch holds the lane, and with an *agora.Error when the

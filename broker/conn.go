@@ -24,7 +24,7 @@ const (
 	dialPause = 200 * time.Millisecond
 )
 
-// conn is the connection to NATS. It is made anew for as long as the Broker lives, and says how it fares.
+// conn is the connection to NATS, which is opened again and again for as long as the Broker lives.
 type conn struct {
 	nc *nats.Conn
 	js jetstream.JetStream
@@ -164,7 +164,7 @@ func (c *conn) options(d *dialer, access []nats.Option) []nats.Option {
 			c.lostAt.CompareAndSwap(0, agora.Ticks())
 			c.link.Swap(newLink()).lost()
 		}),
-		// Called before each attempt, by whoever makes it; nil is the choice that is made without it.
+		// The client calls it before each attempt; nil leaves the choice of a server to the client.
 		nats.ReconnectToServer(func([]nats.Server, nats.ServerInfo) (*nats.Server, time.Duration) {
 			c.lives.Add(1)
 			return nil, 0
@@ -245,7 +245,7 @@ type fragile struct{ net.Conn }
 func (f fragile) Write(p []byte) (int, error) {
 	n, err := f.Conn.Write(p)
 	if err != nil {
-		f.Close() // whoever reads from it sees that
+		f.Close() // the reader of the connection sees that
 	}
 	return n, err
 }

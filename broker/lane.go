@@ -166,7 +166,7 @@ func (b *Broker) Lane(cfg LaneConfig) *Lane {
 	l.stream, l.subject, l.fence.subject = b.watchers[l.at.Stream], l.at.Log(), l.at.Fence(cfg.Session)
 	l.origin = record.OriginSize(record.Origin{Session: cfg.Session, From: cfg.From})
 	l.ledger, l.history = ledger.New(!cfg.Used), laneHistory{known: !cfg.Used}
-	if p := cfg.Parked; p != nil { // it goes on where it was put aside
+	if p := cfg.Parked; p != nil { // it continues where it was put aside
 		l.ledger, l.fence.seq, l.history = p.ledger.Unpark(), p.fenceSeq, laneHistory{known: !p.read, last: p.lastSeq}
 		if p.read {
 			l.history.last = 0 // all of it is read

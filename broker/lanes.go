@@ -156,8 +156,8 @@ func (l *Lane) watch() {
 	}
 }
 
-// visit does what is due for the lanes, and returns when to do so again. While there are lanes it goes by the time alone:
-// a lone record in a lane would otherwise have the retrier woken every time.
+// visit does what is due for the lanes, and returns when to do so again. While there are lanes it goes by the time
+// alone: a lone record in a lane would otherwise have the retrier woken every time.
 func (s *retrier) visit() (next time.Duration) {
 	lanes, hurry := s.all()
 	next, now := retrierEvery, time.Now()

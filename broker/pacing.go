@@ -77,7 +77,7 @@ func (l *Lane) haveTurn() {
 // no lane waits.
 type coalescer struct {
 	inFlight  atomic.Int64 // records on their way
-	roundTrip atomic.Int64 // how long one takes of late, in nanoseconds
+	roundTrip atomic.Int64 // how long records took lately, in nanoseconds
 	timer     *time.Timer  // when lanes are to be let go
 
 	mu    sync.Mutex // guards the fields below; taken under a lane's lock, never before it

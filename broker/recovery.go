@@ -22,7 +22,7 @@ const (
 	recoveryPatience = 5 * time.Second // beyond Config.GiveUp, before what is in hand is refused: looking needs its turn, and answers
 )
 
-// recovery is a goroutine that asks the log where its lane stands, which sends nothing meanwhile.
+// recovery is the goroutine that asks the log where its lane stands. The lane sends nothing meanwhile.
 type recovery struct {
 	l      *Lane
 	since  time.Time
@@ -30,9 +30,9 @@ type recovery struct {
 	why    error // that it has not worked yet; guarded by the lane's lock
 }
 
-// startRecovery has a goroutine ask the log where the lane stands; it goes on when that
-// is known. With only set, the fence is compared first: where it has not moved, the
-// flight is sent again as it is. The lock is held.
+// startRecovery starts a goroutine that asks the log where the lane stands; until it knows, the lane sends nothing.
+// With only set, it looks at the fence first: if that has not moved, it sends the record in flight again as it is. The
+// lock is held.
 func (l *Lane) startRecovery(only bool) {
 	if !l.hears(laneDoubts) {
 		return
@@ -222,7 +222,7 @@ func (r *recovery) fenceAndRead(ctx context.Context) error {
 	return nil
 }
 
-// fold reckons with one record of the lane's that was found in the log.
+// fold adds one of the lane's records, found in the log, to the ledger.
 func (r *recovery) fold(o record.Origin, seq uint64, parts []agora.Message) error {
 	l := r.l
 	l.mu.Lock()
@@ -238,14 +238,14 @@ func (r *recovery) fold(o record.Origin, seq uint64, parts []agora.Message) erro
 	return nil
 }
 
-// tear reckons with records that may be gone behind those that were folded.
+// tear notes in the ledger that records may be gone behind those that were folded.
 func (r *recovery) tear() {
 	r.l.mu.Lock()
 	defer r.l.mu.Unlock()
 	r.l.ledger.Tear()
 }
 
-// recovered goes on with what a scan has found. The lock is held.
+// recovered settles what was in doubt by what a scan has found, and sends the next record. The lock is held.
 func (r *recovery) recovered(s *scan.LaneScan) {
 	l := r.l
 	cut := s.Cut()

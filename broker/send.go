@@ -175,7 +175,7 @@ func (b *Broker) onAck(m *nats.Msg) {
 	l.acked(m.Subject, a)
 }
 
-// acked goes on after an answer.
+// acked handles the log's answer to the record in flight, and sends the next one.
 func (l *Lane) acked(reply string, a jslog.Ack) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -261,7 +261,7 @@ func (l *Lane) notStored(why *agora.Error) {
 	l.failures.abortAt = time.Now().Add(ledger.RetryAfter)
 	for i := range f.items {
 		it := &f.items[i]
-		// What was refused for good because of an abort is so no more.
+		// What an abort in the record refused for good may come again, as the abort is not stored.
 		if it.verdict.Store || it.lost || it.verdict.At.Here || it.verdict.Err != nil && len(f.aborts) > 0 {
 			l.ledger.Lose(&it.m)
 			it.verdict = ledger.Verdict{Err: why}

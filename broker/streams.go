@@ -217,8 +217,8 @@ type streamSeen struct {
 	life    uint64    // of the connection, when it was asked
 }
 
-// note notes how a stream was found. One that was made anew has lost what the old one held: first its inboxes are told
-// to look where they stand.
+// note notes how a stream was found. A stream that was made anew has lost what the old one held: note has its
+// inboxes read the log first.
 func (k *streamKeeper) note(stream string, now streamSeen) {
 	k.mu.Lock()
 	defer k.mu.Unlock()

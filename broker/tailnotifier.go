@@ -63,7 +63,8 @@ func (e *tailNotifier) due(now time.Time, after time.Duration) (due []tailNotice
 	return due, len(e.m) > 0
 }
 
-// notifyTails sends the notices that are due, and returns when to do so again: not before the next note, if there are none.
+// notifyTails sends the notices that are due, and returns when to do so again: not before the next note, if there are
+// none.
 func (b *Broker) notifyTails() (next time.Duration) {
 	if !b.nc.IsConnected() {
 		return notifyEvery

@@ -60,7 +60,7 @@ func (l *Ledger) Park(now time.Time, window time.Duration) (p Parked, all, ok bo
 	return Parked{lastN: l.lastN, holes: l.holes, whole: l.whole, exact: l.exact}, all, true
 }
 
-// Unpark returns the ledger of a lane that goes on.
+// Unpark returns the ledger with which the lane continues.
 func (p Parked) Unpark() Ledger {
 	return Ledger{lastN: p.lastN, kept: p.lastN, holes: p.holes, whole: p.whole, exact: p.exact}
 }

@@ -164,8 +164,8 @@ func (l *Ledger) Disprove(m *agora.Message) {
 	l.Lose(m)
 }
 
-// Forsake says that the sender of m was told that it is not stored, whatever has become of it. Who does not number
-// sends no more of its stream then: it is aborted, unless it has ended.
+// Forsake says that the sender of m has heard that it is not stored, whatever its fate. A sender without numbers then
+// sends no more of its stream: the stream is aborted, unless it has ended.
 func (l *Ledger) Forsake(m *agora.Message) {
 	if m.N == 0 && IsStreamPart(m) {
 		l.breakStream(m.Stream)

@@ -194,7 +194,7 @@ func refuseAborted(stream string) Verdict {
 	return refuse(agora.StreamAborted, "stream %q is over: a part of it could not be stored", stream)
 }
 
-// RetryAfter is told to agents with UNAVAILABLE.
+// RetryAfter is the pause that agents get with UNAVAILABLE.
 const RetryAfter = time.Second
 
 // Unavailable says that a message was refused for the moment.
