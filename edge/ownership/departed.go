@@ -44,7 +44,7 @@ func (d *departed) add(h presence.Held, until time.Time) {
 		delete(d.held, at)
 	}
 	at := agora.ToAgent(h.Claim.Tenant, h.Claim.Agent)
-	if d.held[at].held.Claim.Epoch < h.Claim.Epoch {
+	if d.held[at].held.Claim.Epoch <= h.Claim.Epoch {
 		d.held[at] = departure{h, until}
 	}
 }
