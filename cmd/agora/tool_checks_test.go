@@ -86,6 +86,9 @@ var toolVerbs = map[string]func(s *toolSite, as, to, tool, arguments string) str
 	"mcp ask": func(s *toolSite, _, to, tool, arguments string) string {
 		return s.coder("agora_ask", map[string]any{"to": to, "payload": map[string]any{"action": "call_tool", "tool_name": tool, "arguments": json.RawMessage(arguments)}})
 	},
+	"mcp --tools": func(s *toolSite, _, to, tool, arguments string) string {
+		return s.coder("agora_call_tool", map[string]any{"agent": to, "tool": tool, "arguments": json.RawMessage(arguments)})
+	},
 	"aip RouteToolCalling": func(s *toolSite, as, to, tool, arguments string) string {
 		out, err := s.grpc.RouteToolCalling(s.t.Context(), &aip.ToolRequest{SenderId: as, ReceiverId: to, SessionId: "s", ToolName: tool, Arguments: arguments})
 		return fmt.Sprint(out, err)
