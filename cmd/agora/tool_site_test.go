@@ -243,6 +243,30 @@ func (s *toolSite) edgePeer() peer.AddrInfo {
 	return *at
 }
 
+// derivedPeer is an agent of another dialect as a peer of libp2p, which is reached by a circuit that ends at the edge.
+func (s *toolSite) derivedPeer(id string) peer.AddrInfo {
+	s.t.Helper()
+	var all []struct {
+		Name      string   `json:"agent_name"`
+		Addresses []string `json:"addresses"`
+	}
+	if err := json.Unmarshal([]byte(s.get("/peers")), &all); err != nil {
+		s.t.Fatal(err)
+	}
+	for _, p := range all {
+		if p.Name != id || len(p.Addresses) == 0 {
+			continue
+		}
+		at, err := peer.AddrInfoFromString(p.Addresses[0])
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		return *at
+	}
+	s.t.Fatalf("%s is no peer", id)
+	return peer.AddrInfo{}
+}
+
 // frame has the worker or the helper say a frame of an id, an addressee and a tool, and returns its answer.
 func (s *toolSite) frame(format, to, tool string) string {
 	s.n++
