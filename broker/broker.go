@@ -17,7 +17,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -71,18 +70,19 @@ func (l *lifetime) whileOpen(ctx context.Context) (context.Context, context.Canc
 	return ctx, func() { stop(); cancel() }
 }
 
-// recordIDs numbers records.
-type recordIDs struct {
-	last atomic.Uint64
-	life string // random, of one Broker alone: begins every message id of its records
-}
-
-// next returns a number and its message id, which no other record has, of whatever edge.
-func (r *recordIDs) next() (n uint64, id string) {
-	n = r.last.Add(1)
-	var room [48]byte
-	b := append(append(room[:0], r.life...), '.')
-	return n, string(strconv.AppendUint(b, n, 36))
+// loop calls step when there is a token in some, and again after the time that step returned, until the Broker closes.
+func (l *lifetime) loop(some <-chan struct{}, step func() (next time.Duration)) {
+	timer := time.NewTimer(time.Hour)
+	defer timer.Stop()
+	for {
+		select {
+		case <-l.ctx.Done():
+			return
+		case <-some:
+		case <-timer.C:
+		}
+		timer.Reset(step())
+	}
 }
 
 // readSlots bounds how many read the log at a time: who has put a token in does.
@@ -164,9 +164,9 @@ func (b *Broker) open(ctx context.Context) (err error) {
 		return err
 	}
 	b.wg.Go(b.callbacks.run)
-	b.wg.Go(func() { b.retrier.run(b.ctx) })
+	b.wg.Go(func() { b.loop(b.retrier.some, b.retrier.visit) })
 	b.wg.Go(func() { b.coalescer.run(b.ctx) })
-	b.wg.Go(b.runTailNotifier)
+	b.wg.Go(func() { b.loop(b.tails.some, b.notifyTails) })
 	b.dispatch.start(b.ctx, &b.wg)
 	return nil
 }

@@ -2,7 +2,6 @@ package broker
 
 import (
 	"cmp"
-	"context"
 	"strconv"
 	"strings"
 	"sync"
@@ -157,32 +156,21 @@ func (l *Lane) watch() {
 	}
 }
 
-// run looks after the lanes until ctx is over. It sleeps while no lane has had anything in hand for a while. While some
-// have, it looks by itself and is not woken for each of them: a lone record in a lane would have it woken every time.
-func (s *retrier) run(ctx context.Context) {
-	timer := time.NewTimer(time.Hour)
-	defer timer.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-s.some:
-		case <-timer.C:
+// visit does what is due for the lanes, and returns when to do so again. While there are lanes it goes by the time alone:
+// a lone record in a lane would otherwise have the retrier woken every time.
+func (s *retrier) visit() (next time.Duration) {
+	lanes, hurry := s.all()
+	next, now := retrierEvery, time.Now()
+	for _, l := range lanes {
+		if wait, more := l.doDue(now, hurry); more {
+			next = min(next, max(wait, retrierLeast))
 		}
-		lanes, hurry := s.all()
-		next := retrierEvery
-		now := time.Now()
-		for _, l := range lanes {
-			if wait, more := l.doDue(now, hurry); more {
-				next = min(next, max(wait, retrierLeast))
-			}
-		}
-		clear(lanes) // those that are put aside meanwhile are nobody's
-		if s.rest() {
-			next = time.Hour
-		}
-		timer.Reset(next)
 	}
+	clear(lanes) // those that are put aside meanwhile are nobody's
+	if s.rest() {
+		return time.Hour
+	}
+	return next
 }
 
 // doDue does what is due for a lane, and returns when to visit it again, if at all.

@@ -2,6 +2,7 @@ package broker
 
 import (
 	"strconv"
+	"sync/atomic"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -115,6 +116,20 @@ func (l *Lane) judge(it *item, ok bool, now time.Time) ledger.Verdict {
 		l.ledger.Lose(&it.m)
 	}
 	return v
+}
+
+// recordIDs numbers records.
+type recordIDs struct {
+	last atomic.Uint64
+	life string // random, of one Broker alone: begins every message id of its records
+}
+
+// next returns a number and its message id, which no other record has, of whatever edge.
+func (r *recordIDs) next() (n uint64, id string) {
+	n = r.last.Add(1)
+	var room [48]byte
+	b := append(append(room[:0], r.life...), '.')
+	return n, string(strconv.AppendUint(b, n, 36))
 }
 
 // send sends a record for the first time.

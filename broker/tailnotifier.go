@@ -63,29 +63,19 @@ func (e *tailNotifier) due(now time.Time, after time.Duration) (due []tailNotice
 	return due, len(e.m) > 0
 }
 
-// runTailNotifier runs until the Broker closes. It sleeps while nothing is to be told.
-func (b *Broker) runTailNotifier() {
-	timer := time.NewTimer(time.Hour)
-	defer timer.Stop()
-	for {
-		select {
-		case <-b.ctx.Done():
-			return
-		case <-b.tails.some:
-		case <-timer.C:
-		}
-		timer.Reset(notifyEvery)
-		if !b.nc.IsConnected() {
-			continue
-		}
-		due, more := b.tails.due(time.Now(), b.cfg.notify)
-		for _, o := range due {
-			b.nudge(o.at, o.seq)
-		}
-		if !more {
-			timer.Reset(time.Hour)
-		}
+// notifyTails sends the notices that are due, and returns when to do so again: not before the next note, if there are none.
+func (b *Broker) notifyTails() (next time.Duration) {
+	if !b.nc.IsConnected() {
+		return notifyEvery
 	}
+	due, more := b.tails.due(time.Now(), b.cfg.notify)
+	for _, o := range due {
+		b.nudge(o.at, o.seq)
+	}
+	if !more {
+		return time.Hour
+	}
+	return notifyEvery
 }
 
 // nudge tells the listeners at p of a stored record that may never reach them: the server hands a record on once, and
