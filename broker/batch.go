@@ -96,20 +96,15 @@ func newBatch() *batch {
 // release gives the batch back. Nothing of it may be used after.
 func (f *batch) release() {
 	clear(f.items)
-	if f.items = f.items[:0]; cap(f.items) > keepItems {
-		f.items = nil
+	items, made := f.items[:0], f.record
+	if cap(items) > keepItems {
+		items = nil
 	}
-	f.forgetRecord()
-	batchPool.Put(f)
-}
-
-// forgetRecord forgets the record that was made of the batch.
-func (f *batch) forgetRecord() {
-	made := f.record
 	if len(made.Bytes()) > keepBytes {
 		made = record.Builder{}
 	}
-	*f = batch{items: f.items, since: f.since, msg: nats.Msg{Header: f.msg.Header}, record: made}
+	*f = batch{items: items, msg: nats.Msg{Header: f.msg.Header}, record: made}
+	batchPool.Put(f)
 }
 
 // abort puts an abort of a stream into the record.

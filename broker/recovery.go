@@ -287,26 +287,23 @@ func (l *Lane) resolveInflight(f *batch, hit uint64, doubt bool) {
 			}
 		}
 	}
-	back := f.items[:0] // what is to be stored anew, in front of what has gathered meanwhile
+	back := newBatch() // what is to be stored anew, in front of what has gathered meanwhile
 	for i := range f.items {
 		it := &f.items[i]
 		if !it.toldOff() {
 			it.m.Again = it.m.Again || doubt && it.verdict.Store
-			back = append(back, *it)
+			back.items = append(back.items, *it)
+			l.queued += it.room
 		} else if doubt && it.verdict.Store {
 			l.ledger.Suspect(&it.m, time.Now().Add(l.b.cfg.Duplicates))
 		} else {
 			l.ledger.Disprove(&it.m)
 		}
 	}
-	clear(f.items[len(back):])
-	if f.items = back; len(back) == 0 {
-		f.release()
-		return
+	f.release()
+	if len(back.items) > 0 {
+		l.queue.pushFront(back)
+	} else {
+		back.release()
 	}
-	f.forgetRecord()
-	for i := range back {
-		l.queued += back[i].room
-	}
-	l.queue.pushFront(f)
 }

@@ -54,7 +54,10 @@ func (r *Reader) Open(b []byte) (o Origin, parts int, err error) {
 
 // Part reads the next part into m, which is empty but for what the record's origin says.
 func (r *Reader) Part(m *agora.Message) error {
-	m.Kind, m.Part = agora.Kind(r.byte()), agora.Part(r.byte())
+	if len(r.b) < 2 {
+		return ErrBroken
+	}
+	m.Kind, m.Part, r.b = agora.Kind(r.b[0]), agora.Part(r.b[1]), r.b[2:]
 	f := r.uvarint()
 	r.bad = r.bad || f&^r.flags != 0
 	if f&hasN != 0 {
