@@ -78,6 +78,9 @@ func (a Admission) From() netip.Addr {
 	return a.permit.From()
 }
 
+// Slot is its place among the edge's connections; nil where the edge has made the connection.
+func (a Admission) Slot() *admission.Slot { return a.slot }
+
 // Attach says which connection was let in: from now on what that holds is counted, and it may be closed for it.
 func (a Admission) Attach(c admission.Sheddable) { a.slot.Attach(c) }
 

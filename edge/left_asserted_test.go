@@ -2,6 +2,7 @@ package edge_test
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -12,36 +13,41 @@ import (
 	"github.com/agora-relay/agora/internal/await"
 )
 
-// meanwhile does something once, before a command is sent that names all of some texts, alone or in a pipeline.
+// meanwhile does something once, before a command is sent that names all of some texts, alone or in a pipeline; or once it is answered.
 type meanwhile struct {
-	texts []string
-	do    atomic.Pointer[func()]
+	texts    []string
+	answered bool
+	do       atomic.Pointer[func()]
 }
 
 func (m *meanwhile) DialHook(next redis.DialHook) redis.DialHook { return next }
 
 func (m *meanwhile) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 	return func(ctx context.Context, cmd redis.Cmder) error {
-		m.see(cmd)
-		return next(ctx, cmd)
+		return m.around([]redis.Cmder{cmd}, func() error { return next(ctx, cmd) })
 	}
 }
 
 func (m *meanwhile) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
 	return func(ctx context.Context, cmds []redis.Cmder) error {
-		for _, cmd := range cmds {
-			m.see(cmd)
-		}
-		return next(ctx, cmds)
+		return m.around(cmds, func() error { return next(ctx, cmds) })
 	}
 }
 
-func (m *meanwhile) see(cmd redis.Cmder) {
-	if said := cmd.String(); m.names(said) {
+func (m *meanwhile) around(cmds []redis.Cmder, send func() error) (err error) {
+	named := slices.ContainsFunc(cmds, func(cmd redis.Cmder) bool { return m.names(cmd.String()) })
+	if m.answered {
+		err = send()
+	}
+	if named && err == nil {
 		if do := m.do.Swap(nil); do != nil {
 			(*do)()
 		}
 	}
+	if !m.answered {
+		err = send()
+	}
+	return err
 }
 
 func (m *meanwhile) names(said string) bool {

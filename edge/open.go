@@ -123,15 +123,18 @@ func (n *Node) beginSession(ctx context.Context, a *Actor, h Hello, req presence
 		return nil, err
 	}
 	life := n.cfg.Broker.Life()
+	told := n.owner.Asserted()
 	rec, err := n.cfg.Presence.Sessions.Begin(ctx, c)
 	if err != nil {
 		return nil, err
 	}
+	n.keepOpening(req, c, &rec)
 	anew := c.Resumed && h.Resume == "" && !h.Lives && h.Dialled == "" && h.orphan == nil && !a.Principal().link
 	if anew {
 		if c, err = n.owner.Anew(ctx, c, &rec, req.Session); err != nil {
 			return nil, err
 		}
+		n.keepOpening(req, c, &rec)
 	}
 	o := n.newOpening(a, h, req, c, conn, rec)
 	o.anew = anew
@@ -153,8 +156,8 @@ func (n *Node) beginSession(ctx context.Context, a *Actor, h Hello, req presence
 	if h.HasLast && o.after > rec.Position.Cursor {
 		s.receiptsOwed().arrivedUpTo(rec.Position.Cursor, o.after)
 	}
-	s.revalidate()                   // what was taken back before is not looked for again
-	if n.cfg.Broker.Life() != life { // the claims may have been looked after before this one stood among them
+	s.revalidate()                                                 // what was taken back before is not looked for again
+	if n.cfg.Broker.Life() != life || n.owner.Asserted() != told { // the claims may have been looked after before this one stood among them
 		if err := n.owner.Reconcile(ctx, owned{s}); err != nil {
 			owned{s}.Depose()
 		}
@@ -166,6 +169,16 @@ func (n *Node) beginSession(ctx context.Context, a *Actor, h Hello, req presence
 		conn.Close(shuttingDown)
 	}
 	return o, nil
+}
+
+// keepOpening has the node remember a resumed session that has begun in presence and is about to open, or fails to: no other edge does any more. Once it is
+// open it stands among the node's sessions.
+func (n *Node) keepOpening(req presence.ClaimRequest, c presence.Claim, rec *presence.Record) {
+	if !c.Resumed {
+		return
+	}
+	req.Session, req.Card, req.Dial = c.Session, rec.Card, rec.Dial
+	n.owner.Gone(presence.Held{Claim: c, Request: req, Position: rec.Position, Spaces: rec.Spaces, Lanes: rec.Lanes, Away: n.cfg.Presence.Grace()})
 }
 
 // Begin lets deliveries flow: the door has queued its answer to the Hello.

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/agora-relay/agora"
+	"github.com/agora-relay/agora/internal/rawjson"
 	"github.com/agora-relay/agora/presence"
 )
 
@@ -71,7 +72,7 @@ func (h *Hub) AnnounceStatus(ctx context.Context, c presence.Claim, status agora
 
 // statusBody is the data of an event in agent.status.
 func statusBody(agent agora.AgentID, status agora.AgentStatus, at time.Time) []byte {
-	return fmt.Appendf(nil, `{"agent":%s,"status":"%s","timestamp":%d}`, quote(agent), status, at.Unix())
+	return fmt.Appendf(nil, `{"agent":%s,"status":"%s","timestamp":%d}`, rawjson.AppendString(nil, string(agent)), status, at.Unix())
 }
 
 // StatusAgent returns the agent that an event of [StatusSpace] speaks of.

@@ -80,11 +80,17 @@ var toolVerbs = map[string]func(s *toolSite, as, to, tool, arguments string) str
 	"p2p handoff spelt": func(s *toolSite, _, to, tool, arguments string) string {
 		return s.peer.asks(s.edgePeer(), wirep2p.HandoffProtocol, `{"method":"PUT","path":"/agents/`+to+`/{x}/`+tool+`/","params":{"x":"tools"},"input_data":`+arguments+`}`)
 	},
+	"p2p circuit": func(s *toolSite, _, to, tool, arguments string) string {
+		return s.peer.asks(s.derivedPeer(to), wirep2p.HandoffProtocol, `{"method":"POST","path":"/tools/`+tool+`","input_data":`+arguments+`}`)
+	},
 	"mcp send": func(s *toolSite, _, to, tool, arguments string) string {
 		return s.coder("agora_send", map[string]any{"to": to, "payload": map[string]any{"action": "call_tool", "tool_name": tool, "arguments": json.RawMessage(arguments)}})
 	},
 	"mcp ask": func(s *toolSite, _, to, tool, arguments string) string {
 		return s.coder("agora_ask", map[string]any{"to": to, "payload": map[string]any{"action": "call_tool", "tool_name": tool, "arguments": json.RawMessage(arguments)}})
+	},
+	"mcp --tools": func(s *toolSite, _, to, tool, arguments string) string {
+		return s.coder("agora_call_tool", map[string]any{"agent": to, "tool": tool, "arguments": json.RawMessage(arguments)})
 	},
 	"aip RouteToolCalling": func(s *toolSite, as, to, tool, arguments string) string {
 		out, err := s.grpc.RouteToolCalling(s.t.Context(), &aip.ToolRequest{SenderId: as, ReceiverId: to, SessionId: "s", ToolName: tool, Arguments: arguments})
@@ -130,6 +136,9 @@ func TestNoVerbReachesAToolPastTheChecks(t *testing.T) {
 			} {
 				if c.as == "boss" && boundVerbs.MatchString(verb) {
 					continue // has no connection
+				}
+				if verb == "p2p circuit" && name == "p2p sidecar" {
+					continue // a circuit to it goes on to its own door
 				}
 				codes := strings.Fields(c.codes)
 				if verb == "aip RouteAgentCalling" { // a session is no whole request
@@ -291,7 +300,7 @@ func TestNoCallOfAToolWaitsForAnAgentThatIsAway(t *testing.T) {
 	}
 	await.True(t, "it is away", func() bool { return strings.Contains(s.get("/agents/gone"), "AGENT_NOT_FOUND") })
 	for _, verb := range slices.Sorted(maps.Keys(toolVerbs)) {
-		if strings.HasPrefix(verb, "aip ") { // whose nodes are there or not
+		if strings.HasPrefix(verb, "aip ") || verb == "p2p circuit" { // whose nodes and peers are there or not
 			continue
 		}
 		if answer := toolVerbs[verb](s, "worker", "gone", "echo", `{"n":1}`); !strings.Contains(answer, "AGENT_OFFLINE") && !strings.Contains(answer, "is away") {

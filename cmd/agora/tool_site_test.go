@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -19,6 +20,7 @@ import (
 	clientaip "github.com/agora-relay/agora/client/aip"
 	clientiat "github.com/agora-relay/agora/client/iat"
 	"github.com/agora-relay/agora/internal/await"
+	"github.com/agora-relay/agora/mcp/agenttools"
 	"github.com/agora-relay/agora/wire/aip"
 )
 
@@ -54,10 +56,24 @@ func newToolSite(t *testing.T) *toolSite {
 	s.helper.awaits("agent.registered")
 	s.sub = connect(t, strings.TrimSuffix(s.dev.public[0], "/ws")+"/a2a/ws?agent=sub")
 	v := &verbs{t: t, url: s.dev.public[0]}
-	session, _ := v.startMCP("--as", "coder")
+	var names []string
+	for i := range agenttools.MaxTools + 1 {
+		names = append(names, fmt.Sprintf(`"tool-%d"`, i))
+	}
+	many := connect(t, s.dev.public[0])
+	many.say(`{"type":"agent.register","id":"1","agent":{"id":"many","tools":[` + strings.Join(names, ",") + `]}}`)
+	many.awaits("agent.registered")
+	session, _ := v.startMCP("--as", "coder", "--tools")
+	await.True(t, "the model is offered to call any tool", func() bool {
+		all, err := session.ListTools(t.Context(), nil)
+		return err == nil && slices.ContainsFunc(all.Tools, func(tool *mcp.Tool) bool { return tool.Name == "agora_call_tool" })
+	})
 	s.coder = func(tool string, arguments map[string]any) string {
 		said := v.tool(session, tool, arguments)
-		for advice, code := range map[string]string{"may not do that": "FORBIDDEN", "Correct what was given": "INVALID_REQUEST", "there is no tool": "NOT_FOUND"} {
+		for advice, code := range map[string]string{
+			"may not do that": "FORBIDDEN", "Correct what was given": "INVALID_REQUEST", "there is no tool": "NOT_FOUND",
+			"may not call": "FORBIDDEN", "was not called": "INVALID_REQUEST", "has no tool": "NOT_FOUND", "is not there any more": "AGENT_OFFLINE AGENT_NOT_FOUND",
+		} {
 			if strings.Contains(said, advice) {
 				said += " " + code
 			}
@@ -225,6 +241,30 @@ func (s *toolSite) edgePeer() peer.AddrInfo {
 		s.t.Fatal(err)
 	}
 	return *at
+}
+
+// derivedPeer is an agent of another dialect as a peer of libp2p, which is reached by a circuit that ends at the edge.
+func (s *toolSite) derivedPeer(id string) peer.AddrInfo {
+	s.t.Helper()
+	var all []struct {
+		Name      string   `json:"agent_name"`
+		Addresses []string `json:"addresses"`
+	}
+	if err := json.Unmarshal([]byte(s.get("/peers")), &all); err != nil {
+		s.t.Fatal(err)
+	}
+	for _, p := range all {
+		if p.Name != id || len(p.Addresses) == 0 {
+			continue
+		}
+		at, err := peer.AddrInfoFromString(p.Addresses[0])
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		return *at
+	}
+	s.t.Fatalf("%s is no peer", id)
+	return peer.AddrInfo{}
 }
 
 // frame has the worker or the helper say a frame of an id, an addressee and a tool, and returns its answer.

@@ -261,8 +261,13 @@ func (s *Slot) Throttle(part agora.Part) (wait time.Duration, err error) {
 	return 0, nil
 }
 
-// Share returns how much of its usual bound a queue for the connection may hold, in parts of FullShare.
-func (s *Slot) Share() int { return s.shedder.Share() }
+// Share returns how much of its usual bound a queue for the connection may hold, in parts of FullShare; all of it where s is nil.
+func (s *Slot) Share() int {
+	if s == nil {
+		return FullShare
+	}
+	return s.shedder.Share()
+}
 
 // Share returns how much of its usual bound a queue may hold, in parts of FullShare.
 func (s *Shedder) Share() int { return int(s.share.Load()) }

@@ -18,8 +18,9 @@ const maxDeparted = 16384
 // Of one that has begun elsewhere nothing is kept: where its holder dies together with presence, the log ends what it had open, and the agent is not
 // refused for a token that presence does not know. The zero value is ready to use.
 type departed struct {
-	mu   sync.Mutex // guards the field below
-	held map[agora.Address]departure
+	mu      sync.Mutex // guards the fields below
+	held    map[agora.Address]departure
+	expired time.Time // when those whose grace is over were looked for last
 }
 
 type departure struct {
@@ -34,7 +35,7 @@ func (d *departed) add(h presence.Held, until time.Time) {
 	if d.held == nil {
 		d.held = map[agora.Address]departure{}
 	}
-	if len(d.held) >= maxDeparted {
+	if len(d.held) >= maxDeparted && time.Since(d.expired) > time.Second {
 		d.expire()
 	}
 	for at := range d.held {
@@ -44,7 +45,7 @@ func (d *departed) add(h presence.Held, until time.Time) {
 		delete(d.held, at)
 	}
 	at := agora.ToAgent(h.Claim.Tenant, h.Claim.Agent)
-	if d.held[at].held.Claim.Epoch < h.Claim.Epoch {
+	if d.held[at].held.Claim.Epoch <= h.Claim.Epoch {
 		d.held[at] = departure{h, until}
 	}
 }
@@ -95,5 +96,6 @@ func (d *departed) all() []presence.Held {
 // expire forgets the sessions whose grace is over. The caller holds mu.
 func (d *departed) expire() {
 	now := time.Now()
+	d.expired = now
 	maps.DeleteFunc(d.held, func(_ agora.Address, x departure) bool { return now.After(x.until) })
 }

@@ -134,6 +134,7 @@ func (k *claims) reassertAll(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, k.cfg.Lease/2)
 	defer cancel()
 	k.registered.again(ctx)
+	k.asserted.Add(1) // before they are looked for: one that opens meanwhile is written as one that is away
 	errs := []error{k.reassert(ctx, k.cfg.Sessions.All(), k.departed.all())}
 	for _, restore := range k.restores.all() {
 		errs = append(errs, restore(ctx))

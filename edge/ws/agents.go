@@ -10,25 +10,25 @@ import (
 )
 
 // find answers who fits best, or with the whole card of the agent that the frame names. MESSAGE_TOO_LARGE for one that is too large for a frame.
-func (v *verbs) find(f *wire.Frame) error {
-	found, err := v.found(f)
+func find(c *conn, f *wire.Frame) error {
+	found, err := found(c, f)
 	if err != nil {
 		return err
 	}
-	agents, leftOut := v.fit(found)
+	agents, leftOut := fit(c, found)
 	if f.To != "" && len(agents) == 0 {
 		return errLargeCard
 	}
-	v.out.queue(&wire.Frame{Type: "agents.found", ID: f.ID, Listing: wire.Listing{Agents: agents, LeftOut: leftOut}})
+	c.queue(&wire.Frame{Type: "agents.found", ID: f.ID, Listing: wire.Listing{Agents: agents, LeftOut: leftOut}})
 	return nil
 }
 
 var errLargeCard = agora.Errorf(agora.MessageTooLarge, "the card is larger than a frame: agents.find tells of the agent without what is too much, and GET /agents/{id} all")
 
 // fit returns agents as far as a frame has room for them, and what is left out.
-func (v *verbs) fit(found []agora.Agent) (agents []wire.ListedAgent, leftOut []string) {
+func fit(c *conn, found []agora.Agent) (agents []wire.ListedAgent, leftOut []string) {
 	var b []byte
-	found, leftOut = directory.Fit(found, v.listing(), func(a *agora.Agent) int {
+	found, leftOut = directory.Fit(found, listing(c), func(a *agora.Agent) int {
 		b = foundAgent(a).Append(b[:0])
 		return len(b) + 1
 	})
@@ -40,13 +40,13 @@ func (v *verbs) fit(found []agora.Agent) (agents []wire.ListedAgent, leftOut []s
 }
 
 // found returns the agents that a frame looks for.
-func (v *verbs) found(f *wire.Frame) ([]agora.Agent, error) {
+func found(c *conn, f *wire.Frame) ([]agora.Agent, error) {
 	if f.To != "" {
-		one, err := v.Actor.Directory().Card(v.context(), agora.AgentID(f.To))
+		one, err := c.Actor.Directory().Card(c.out.Context(), agora.AgentID(f.To))
 		return []agora.Agent{one}, err
 	}
 	limit := int(min(f.Limit, directory.MaxFound+1)) // more than that is refused
-	found, err := v.Actor.Directory().Find(v.context(), directory.Query{Skill: f.Skill, Goal: f.Goal, Limit: limit})
+	found, err := c.Actor.Directory().Find(c.out.Context(), directory.Query{Skill: f.Skill, Goal: f.Goal, Limit: limit})
 	for i := range found {
 		found[i].Metadata = nil
 	}

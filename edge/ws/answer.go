@@ -18,68 +18,68 @@ import (
 )
 
 // callTool calls a tool of an agent.
-func (v *verbs) callTool(s *edge.Session, f *wire.Frame) error {
+func callTool(c *conn, s *edge.Session, f *wire.Frame) error {
 	t := carrier.Tool{Name: f.ToolName, Arguments: bytes.Clone(f.Arguments), Parent: f.ParentID}
-	return v.call(f.ID, callOf(s, f), func(v *verbs, q *openCall) (*wire.Frame, error) {
-		a, err := v.door.cfg.Carriers.CallTool(q.ctx, q.Call, t)
-		return v.outcome(q, a, err, "tool.chunk", "tool.result")
+	return startCall(c, f.ID, callOf(s, f), func(c *conn, q *openCall) (*wire.Frame, error) {
+		a, err := c.door.cfg.Carriers.CallTool(q.ctx, q.Call, t)
+		return outcome(c, q, a, err, "tool.chunk", "tool.result")
 	})
 }
 
 // handOff hands a request to an agent.
-func (v *verbs) handOff(s *edge.Session, f *wire.Frame) error {
+func handOff(c *conn, s *edge.Session, f *wire.Frame) error {
 	h := carrier.Handoff{Method: strings.ToUpper(f.Method), Path: f.Path, Params: bytes.Clone(f.Params), Input: bytes.Clone(f.Input)}
 	if err := h.Check(); err != nil {
 		return err
 	}
-	return v.call(f.ID, callOf(s, f), func(v *verbs, q *openCall) (*wire.Frame, error) {
-		a, err := v.door.cfg.Carriers.Handoff(q.ctx, q.Call, h)
-		return v.outcome(q, a, err, "handoff.chunk", "handoff.result")
+	return startCall(c, f.ID, callOf(s, f), func(c *conn, q *openCall) (*wire.Frame, error) {
+		a, err := c.door.cfg.Carriers.Handoff(q.ctx, q.Call, h)
+		return outcome(c, q, a, err, "handoff.chunk", "handoff.result")
 	})
 }
 
-// card asks an agent for its card, which is all that is told. It takes no session.
-func (v *verbs) card(f *wire.Frame) error {
-	as := carrier.Call{Actor: v.Actor, As: v.asker(), To: agora.Agent{ID: agora.AgentID(f.To)}}
-	return v.call(f.ID, as, func(v *verbs, q *openCall) (*wire.Frame, error) {
-		a, r, err := v.door.cfg.Carriers.Card(q.ctx, q.Call)
+// askCard asks an agent for its card, which is all that is told. It takes no session.
+func askCard(c *conn, f *wire.Frame) error {
+	as := carrier.Call{Actor: c.Actor, As: asker(c), To: agora.Agent{ID: agora.AgentID(f.To)}}
+	return startCall(c, f.ID, as, func(c *conn, q *openCall) (*wire.Frame, error) {
+		a, r, err := c.door.cfg.Carriers.Card(q.ctx, q.Call)
 		if err != nil {
 			return nil, err
 		}
-		card, err := v.cardOf(&a, r)
+		card, err := cardOf(c, &a, r)
 		return &wire.Frame{Type: "card", ID: q.id, From: string(q.To.ID), Card: card}, err
 	})
 }
 
 // asker is in whose name the connection asks: of who has no session that of the one agent that the credentials may be, else one of chance.
-func (v *verbs) asker() agora.AgentID {
-	if s := v.session.Load(); s != nil {
+func asker(c *conn) agora.AgentID {
+	if s := c.session(); s != nil {
 		return s.Agent()
 	}
-	if sole, is := v.Actor.Principal().Sole(); is {
+	if sole, is := c.Actor.Principal().Sole(); is {
 		return sole
 	}
 	return agora.AgentID("ask-" + strings.ToLower(rand.Text()[:16]))
 }
 
 // cardOf is a card as its agent has written it where that is JSON, else what the directory knows of the agent. MESSAGE_TOO_LARGE for one that is too large for a frame.
-func (v *verbs) cardOf(a *agora.Agent, r agora.Registration) (card []byte, err error) {
+func cardOf(c *conn, a *agora.Agent, r agora.Registration) (card []byte, err error) {
 	if card = r.Body; !json.Valid(card) || !utf8.Valid(card) {
 		card = foundAgent(a).Append(nil)
 	}
-	if len(card) > roomIn(v.out.frameSize()) {
+	if len(card) > roomIn(c.frameSize()) {
 		return nil, errLargeCard
 	}
 	return card, nil
 }
 
 // outcome tells the pieces of an answer that a call has begun, or of the error that it has come to, and returns what is to be told behind them.
-func (v *verbs) outcome(q *openCall, a carrier.Answer, err error, chunk, result string) (*wire.Frame, error) {
+func outcome(c *conn, q *openCall, a carrier.Answer, err error, chunk, result string) (*wire.Frame, error) {
 	last := &wire.Frame{Type: result, ID: q.id, From: string(q.To.ID), StatusCode: http.StatusOK}
 	begun := err == nil
 	if begun {
 		defer a.Close()
-		err = v.pieces(q, a, chunk, last)
+		err = pieces(c, q, a, chunk, last)
 	}
 	if err == nil {
 		return last, nil
@@ -96,7 +96,7 @@ func (v *verbs) outcome(q *openCall, a carrier.Answer, err error, chunk, result 
 }
 
 // pieces tells the pieces of an answer, to its end, of which it takes note in the last frame.
-func (v *verbs) pieces(q *openCall, a carrier.Answer, chunk string, last *wire.Frame) error {
+func pieces(c *conn, q *openCall, a carrier.Answer, chunk string, last *wire.Frame) error {
 	for index := uint32(0); ; {
 		m, err := a.Next(q.ctx)
 		switch {
@@ -107,7 +107,7 @@ func (v *verbs) pieces(q *openCall, a carrier.Answer, chunk string, last *wire.F
 		case m.Part == agora.Whole || m.Part == agora.End:
 			last.Body, last.Media = answerBody(&m), wire.Media(&m)
 		case m.Part == agora.Chunk: // what a streamed answer begins with is for its correlation
-			v.out.queueInTurn(&wire.Frame{
+			c.queueInTurn(&wire.Frame{
 				Type: chunk, ID: q.id, From: last.From, Index: index, HasIndex: true, Body: answerBody(&m), Media: wire.Media(&m), Item: wire.Item(&m),
 			})
 			index++

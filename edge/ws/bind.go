@@ -12,34 +12,34 @@ import (
 
 // bindAtConnect binds the connection to the id in its URL. Failing that, the
 // agent is told why, and the connection closed.
-func (v *verbs) bindAtConnect(h *hello) {
-	if !v.enter() {
+func bindAtConnect(c *conn, h *hello) {
+	if !c.out.Enter() {
 		return
 	}
-	defer v.leave()
+	defer c.out.Leave()
 	err := h.err
 	if err == nil {
-		err = v.bind(h.Hello, nil)
+		err = bind(c, h.Hello, nil)
 	}
 	if err != nil {
 		e := agora.AsError(err)
-		v.refuse(&wire.Frame{}, e)
-		v.turnOut(e)
+		c.refuse(&wire.Frame{}, e)
+		c.turnOut(e)
 	}
 }
 
 // register binds the connection, or changes the card of the agent it is bound to.
-func (v *verbs) register(f *wire.Frame) error {
-	if s := v.session.Load(); s != nil {
-		return v.update(s, f)
+func register(c *conn, f *wire.Frame) error {
+	if s := c.session(); s != nil {
+		return update(c, s, f)
 	}
-	err := v.bind(edge.Hello{
-		Card: card(f), Resume: f.ResumeToken, LastSeq: f.LastSeq, HasLast: f.HasLastSeq,
+	err := bind(c, edge.Hello{
+		Card: cardIn(f), Resume: f.ResumeToken, LastSeq: f.LastSeq, HasLast: f.HasLastSeq,
 		Spaces: f.Positions, Receipts: f.Receipts, Heartbeat: f.Type == "agent.register", MaxFrame: int(f.MaxFrame),
 	}, f)
 	if e := agora.AsError(err); err != nil && e.Code == agora.AgentExists {
-		v.refuse(f, e)
-		v.turnOut(e)
+		c.refuse(f, e)
+		c.turnOut(e)
 		return nil
 	}
 	return err
@@ -47,22 +47,22 @@ func (v *verbs) register(f *wire.Frame) error {
 
 // bind opens the session, answers, and lets deliveries flow, once it is the connection's turn. f is the frame
 // that asked for it, nil when the URL did.
-func (v *verbs) bind(h edge.Hello, f *wire.Frame) error {
-	defer v.door.cfg.Turns.Take()()
-	h.Conn, h.Admission, h.MaxFrame = v.door.ids.name(), v.Admission, v.out.limit(h.MaxFrame)
+func bind(c *conn, h edge.Hello, f *wire.Frame) error {
+	defer c.door.cfg.Turns.Take()()
+	h.Conn, h.Admission, h.MaxFrame = c.door.ids.name(), c.Admission, c.limitFrames(h.MaxFrame)
 	h.Numbers = h.Resume != ""
-	s, w, err := v.Actor.Open(v.context(), h, v.conn)
+	s, w, err := c.Actor.Open(c.out.Context(), h, c)
 	if err != nil {
 		return err
 	}
-	v.session.Store(s)
-	v.unwatch()
+	c.out.Session.Store(s)
+	c.unwatch()
 	answer := registered(s, f)
 	answer.ResumeToken, answer.HeartbeatInterval = w.ResumeToken, w.Heartbeat.Seconds()
 	answer.LastSeq, answer.HasLastSeq, answer.Resumed = w.LastSeq, true, w.Resumed
 	answer.Expires = unix(w.Expires)
 	answer.NextN, answer.SpaceNextN = nextNumbers(w.Next)
-	v.out.queue(&answer)
+	c.queue(&answer)
 	s.Begin()
 	return nil
 }
@@ -86,15 +86,15 @@ func nextNumbers(next map[agora.Address]uint64) (agents, spaces json.RawMessage)
 	return agents, spaces
 }
 
-func (v *verbs) update(s *edge.Session, f *wire.Frame) error {
+func update(c *conn, s *edge.Session, f *wire.Frame) error {
 	if s.Agent() != agora.AgentID(f.AgentID) {
 		return agora.Errorf(agora.InvalidRequest, "this connection is bound to another agent id")
 	}
-	if err := s.Update(v.context(), card(f), f.Type == "agent.register"); err != nil {
+	if err := s.Update(c.out.Context(), cardIn(f), f.Type == "agent.register"); err != nil {
 		return err
 	}
 	answer := registered(s, f)
-	v.out.queue(&answer)
+	c.queue(&answer)
 	return nil
 }
 
@@ -110,8 +110,8 @@ func registered(s *edge.Session, f *wire.Frame) wire.Frame {
 	return answer
 }
 
-// card returns what a register or agent.register frame says of its agent.
-func card(f *wire.Frame) agora.Agent {
+// cardIn returns what a register or agent.register frame says of its agent.
+func cardIn(f *wire.Frame) agora.Agent {
 	a := agora.Agent{ID: agora.AgentID(f.AgentID), Name: f.Name, Endpoint: f.Endpoint}
 	if f.Agent != nil {
 		a.Type, a.Capabilities = f.Agent.Type, f.Agent.Capabilities

@@ -14,10 +14,12 @@ import (
 
 // calls are those whose answers a connection waits for, each on a goroutine of its own: for cards, of tools, and handoffs.
 type calls struct {
-	ctx  context.Context // ends with the connection
+	ctx  context.Context // ends when the connection closes
 	stop context.CancelFunc
 	work sync.WaitGroup
-	open map[string]*openCall // by the ids of their frames; the connection's mu guards it
+
+	mu   sync.Mutex           // guards the field below
+	open map[string]*openCall // by the ids of their frames
 }
 
 // openCall is one of them.
@@ -30,7 +32,7 @@ type openCall struct {
 }
 
 // caller makes a call, and tells all that comes of it but the last frame, which it returns. The error is one of which it is not known that it is the answer.
-type caller func(*verbs, *openCall) (*wire.Frame, error)
+type caller func(*conn, *openCall) (*wire.Frame, error)
 
 // errCancelled is what is told of a call that its caller has given up.
 var errCancelled = agora.Errorf(agora.StreamAborted, "the call was cancelled")
@@ -49,63 +51,65 @@ func callOf(s *edge.Session, f *wire.Frame) carrier.Call {
 	}
 }
 
-// call makes a call under the id of its frame, if the limits allow. What becomes of it is told later.
-func (v *verbs) call(id string, as carrier.Call, do caller) error {
-	q := &openCall{Call: as, id: id, do: do}
-	limit := v.door.node.calls()
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	if v.calls == nil {
-		t := &calls{open: map[string]*openCall{}}
+// startCall makes a call under the id of its frame, if the limits allow. What becomes of it is told later.
+func startCall(c *conn, id string, as carrier.Call, do caller) error {
+	t := c.calls.Load()
+	if t == nil {
+		t = &calls{open: map[string]*openCall{}}
 		t.ctx, t.stop = context.WithCancel(context.Background())
-		v.calls = t
+		c.calls.Store(t)
 	}
-	t := v.calls
-	if v.life != opened {
+	q, err := t.enter(&openCall{Call: as, id: id, do: do}, c.door.node.calls())
+	if err != nil {
+		return err
+	}
+	t.work.Go(func() { t.run(c, q) })
+	if c.out.Closing() { // meanwhile, perhaps
 		t.stop()
 	}
-	if t.open[id] != nil {
-		return agora.Errorf(agora.InvalidRequest, "a call with this id is open")
-	}
-	if len(t.open) >= limit {
-		return &agora.Error{Code: agora.RateLimited, Message: "too many calls are open", RetryAfter: time.Second}
-	}
-	q.ctx, q.cancel = context.WithCancelCause(t.ctx)
-	t.open[id] = q
-	t.work.Go(func() { v.runCall(q) })
 	return nil
 }
 
-// runCall makes a call and tells what comes of it, until the connection is over: its caller may ask again on another one.
-func (v *verbs) runCall(q *openCall) {
+// enter counts a call in, where fewer than so many are open.
+func (t *calls) enter(q *openCall, most int) (*openCall, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.open[q.id] != nil {
+		return nil, agora.Errorf(agora.InvalidRequest, "a call with this id is open")
+	}
+	if len(t.open) >= most {
+		return nil, &agora.Error{Code: agora.RateLimited, Message: "too many calls are open", RetryAfter: time.Second}
+	}
+	q.ctx, q.cancel = context.WithCancelCause(t.ctx)
+	t.open[q.id] = q
+	return q, nil
+}
+
+// run makes a call and tells what comes of it, until the connection is over: its caller may ask again on another one.
+func (t *calls) run(c *conn, q *openCall) {
 	defer q.cancel(nil)
-	last, err := q.do(v, q)
-	v.closeCall(q.id) // before its caller hears the last of it
+	last, err := q.do(c, q)
+	t.mu.Lock()
+	delete(t.open, q.id) // before its caller hears the last of it
+	t.mu.Unlock()
 	switch {
 	case err == nil:
-		v.out.queueInTurn(last)
+		c.queueInTurn(last)
 	case q.cancelled():
-		v.refuse(&wire.Frame{ID: q.id, To: string(q.To.ID)}, errCancelled)
+		c.refuse(&wire.Frame{ID: q.id, To: string(q.To.ID)}, errCancelled)
 	case q.ctx.Err() == nil:
-		v.refuse(&wire.Frame{ID: q.id, To: string(q.To.ID)}, err)
+		c.refuse(&wire.Frame{ID: q.id, To: string(q.To.ID)}, err)
 	}
 }
 
-// closeCall counts a call out.
-func (v *verbs) closeCall(id string) {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	delete(v.calls.open, id)
-}
-
-// cancelCall gives up the open call that a cancel names. It returns false where it names none.
-func (v *verbs) cancelCall(f *wire.Frame) bool {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	if v.calls == nil {
+// cancel gives up the open call that a cancel names. It returns false where it names none.
+func (t *calls) cancel(f *wire.Frame) bool {
+	if t == nil {
 		return false
 	}
-	q := v.calls.open[f.StreamID]
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	q := t.open[f.StreamID]
 	if q == nil || string(q.To.ID) != f.To {
 		return false
 	}
@@ -113,13 +117,9 @@ func (v *verbs) cancelCall(f *wire.Frame) bool {
 	return true
 }
 
-// endCalls ends all calls, and returns when none is open. No verb runs.
-func (v *verbs) endCalls() {
-	v.mu.Lock()
-	t := v.calls
-	v.mu.Unlock()
+// end ends all calls, as nothing can be told of them any more. A nil one has none.
+func (t *calls) end() {
 	if t != nil {
 		t.stop()
-		t.work.Wait()
 	}
 }

@@ -1,207 +1,150 @@
 package ws
 
 import (
-	"context"
 	"errors"
 	"io"
+	"log/slog"
 	"net"
 	"sync"
 	"sync/atomic"
 	"time"
 
+	"github.com/agora-relay/agora"
 	"github.com/agora-relay/agora/edge"
+	"github.com/agora-relay/agora/edge/deliver"
 	"github.com/agora-relay/agora/edge/ws/frame"
+	"github.com/agora-relay/agora/wire"
 )
 
-// conn is one connection. It is its session's edge.Conn.
+// conn is one connection. It is its session's edge.Conn, and the line that its outbox writes to.
 type conn struct {
-	door           *Door
 	edge.Admission // which its end releases
+	door           *Door
 	socket         net.Conn
-	in             reader
-	verbs          verbs
-	out            outbox
-	run            atomic.Pointer[span] // in which its verbs and pulls run; nil while nothing does
-	dead           atomic.Bool          // the socket was given up: a span that begins is over
+	out            deliver.Outbox
+	stranger       atomic.Pointer[stranger] // nil once it is bound
+	calls          atomic.Pointer[calls]    // nil until it makes one
+	sizes          atomic.Pointer[sizes]    // of frames; nil where nothing was said of them, and none was large
 
-	session  atomic.Pointer[edge.Session] // nil until bound; set once, by the reading goroutine
-	stranger atomic.Pointer[stranger]     // nil once it is bound
-	traffic  traffic                      // the verb's and the writing goroutine's
+	in       frame.MessageReader // the reading goroutine's, like the next two
+	to       string              // addressee of the last frame
+	streamID string              // its stream
 
-	mu      sync.Mutex // guards the fields below, and the outbox's
-	life    life
-	resting bool       // the span is let go of once neither a verb nor a writer runs
-	busy    bool       // a verb runs, or waits for room: the socket is not read
-	goodbye bool       // the agent said that it leaves
+	traffic traffic
+	told    atomic.Int64 // frames that were queued beside deliveries
+
+	mu      sync.Mutex // guards the fields below; the outbox may be locked, and is not called
+	counted int64      // ticks since which faults are counted
+	faults  int32      // that were told since
+	code    int16      // of the first close frame
 	why     edge.Cause // the connection ends; zero while it does not
-	code    int32      // of the first close frame
-	linger  *time.Timer
-	faults  flood
 }
 
-// life is how far a connection has come. It only grows.
-type life uint8
-
-const (
-	opened  life = iota // frames are queued and verbs begin
-	closing             // the close frame is queued, or the socket is gone: nothing is queued any more
-	settled             // the session knows that the socket is gone
-)
-
-func (l life) String() string { return [...]string{"opened", "closing", "settled"}[l] }
+// traffic is what went over a connection. What came in is counted by the verb that runs, what goes
+// out by the writer: when neither runs any more it is complete.
+type traffic struct {
+	framesIn, bytesIn   int64
+	framesOut, bytesOut int64
+}
 
 // newConn returns a connection of a door that has no socket yet.
 func newConn(d *Door, a edge.Admission) *conn {
 	c := &conn{door: d, Admission: a}
-	c.in.conn, c.verbs.conn, c.out.conn = c, c, c
+	c.out.Init(c, &d.writers, a)
 	return c
 }
+
+// session is that of the agent; nil until the connection is bound. The reading goroutine binds it.
+func (c *conn) session() *edge.Session { return c.out.Session.Load() }
 
 // begin binds the connection where its URL says to whom, and has it read from. Reading ends
 // with finish, by whichever goroutine reads last: until then each begins the next one.
 func (c *conn) begin(h *hello) {
 	c.watch()
 	if h != nil {
-		c.verbs.bindAtConnect(h)
-		c.rest()
+		bindAtConnect(c, h)
+		c.out.Rest()
 	}
-	c.door.work.Go(c.in.await)
+	c.door.work.Go(c.await)
 }
 
 // finish ends the connection that can't be read any more. When it returns the session knows, and the
 // writer and the open calls have ended.
 func (c *conn) finish(err error) {
-	c.end(err)
-	c.unwatch()
-	c.socket.Close()
-	c.giveUp()
-	c.verbs.endCalls()
-	c.door.inner.Delete(c)
-	c.door.dismiss(c)
-}
-
-// span is a time in which a connection is at work.
-type span struct {
-	context.Context
-	over context.CancelFunc
-}
-
-// context returns what verbs and pulls run under: it is over when the socket is given up.
-func (c *conn) context() context.Context {
-	if s := c.run.Load(); s != nil {
-		return s
-	}
-	s := new(span)
-	s.Context, s.over = context.WithCancel(context.Background())
-	if !c.run.CompareAndSwap(nil, s) {
-		return c.context()
-	}
-	if c.dead.Load() {
-		s.over()
-	}
-	return s
-}
-
-// giveUp ends the verbs and pulls that run, and those to come.
-func (c *conn) giveUp() {
-	c.dead.Store(true)
-	if s := c.run.Load(); s != nil {
-		s.over()
-	}
-}
-
-// rest lets go of what only a connection at work needs, once its writer has ended. No verb runs.
-func (c *conn) rest() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.resting = true
-	c.restLocked()
-}
-
-// restLocked does what rest said, where neither a verb nor a writer runs. mu is held.
-func (c *conn) restLocked() {
-	if c.resting && !c.out.writing && !c.busy {
-		c.run.Store(nil)
-		c.resting = false
-	}
-}
-
-// end settles what is left once nothing can be read any more.
-func (c *conn) end(err error) {
-	polite := errors.Is(err, errClosed)
-	b, broken := errors.AsType[frame.Breach](err)
+	breach, broken := errors.AsType[frame.Breach](err)
 	if broken {
-		c.condemn(b)
+		c.end(edge.Refused, breach.Code, breach.Text)
 	}
-	c.mu.Lock()
-	c.shutLocked()
-	c.mu.Unlock()
-	if !polite && !broken {
+	c.out.Shut()
+	c.calls.Load().end()
+	if !errors.Is(err, errClosed) && !broken {
 		c.socket.Close()
-		c.giveUp()
+		c.out.GiveUp()
 	}
-	c.mu.Lock()
-	for c.out.writing {
-		c.out.wait()
-	}
-	c.stopTimers()
-	c.mu.Unlock()
-	c.settle(func() {})
+	c.out.Wait()
 	if broken { // closing now would make the peer's system throw the close frame away
 		c.socket.SetReadDeadline(time.Now().Add(c.door.cfg.Linger))
 		io.Copy(io.Discard, c.socket)
 	}
+	c.unwatch()
+	c.socket.Close()
+	c.out.GiveUp()
+	if t := c.calls.Load(); t != nil {
+		t.work.Wait()
+	}
+	c.door.inner.Delete(c)
+	c.door.dismiss(c)
 }
 
-// enter begins a verb; false when the connection is closing and no verb may begin.
-func (c *conn) enter() bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.busy = c.life == opened
-	c.MarkActive()
-	return c.busy
+// Wake is called by the session when Pull has something.
+func (c *conn) Wake() { c.out.Wake() }
+
+// Close says why, and closes: nothing is queued or pulled behind it. What is
+// queued has until the linger to be taken, and the peer to answer.
+func (c *conn) Close(r edge.Reason) {
+	c.because(r.Cause, closeCode(r))
+	if b, ok := c.out.Begin(); ok {
+		if r.Code != "" {
+			c.door.stats.fault(r.Code)
+			b = c.appendFrame(b, &wire.Frame{Type: "error", Code: string(r.Code), Message: r.Text})
+		}
+		c.out.CommitLast(frame.AppendClose(b, closeCode(r), r.Text))
+	}
+	c.calls.Load().end()
 }
 
-// leave ends a verb, and blocks while the peer does not take its answers.
-func (c *conn) leave() {
-	c.mu.Lock()
-	waited := false
-	for c.out.crammed() {
-		waited = true
-		c.out.wait()
+// end closes with a code, for a cause.
+func (c *conn) end(why edge.Cause, code int, text string) {
+	if b, ok := c.out.Begin(); ok {
+		c.because(why, code)
+		c.out.CommitLast(frame.AppendClose(b, code, text))
 	}
-	if waited {
-		c.alive() // it could not be heard meanwhile
-	}
-	c.busy = false
-	now := c.life
-	c.mu.Unlock()
-	if now != opened {
-		c.settle(func() {})
-	}
+	c.calls.Load().end()
 }
 
-// settle tells the session that the socket is gone, once neither a verb nor a
-// writer runs any more: whichever of them ends last does it. That may block, and waits is called before.
-func (c *conn) settle(waits func()) {
-	c.mu.Lock()
-	s := c.session.Load()
-	if c.life != closing || c.out.writing || c.busy || s == nil {
-		c.mu.Unlock()
-		return
-	}
-	c.life = settled
-	goodbye, how := c.goodbye, c.ending()
-	c.mu.Unlock()
-	waits()
-	s.Report(how)
-	s.Closed(goodbye)
+// turnOut closes for an error that the agent was told.
+func (c *conn) turnOut(e *agora.Error) {
+	code, _ := closeOf(e.Code)
+	c.end(edge.Refused, code, e.Message)
 }
 
-// kill ends a connection that takes nothing any more, what the system has
-// queued for it included.
-func (c *conn) kill() {
-	c.giveUp()
+// answerClose answers the peer's close frame, which may be a goodbye.
+func (c *conn) answerClose(code int) {
+	why := edge.Lost
+	if code == frame.CloseNormal || code == frame.CloseAway || code == frame.CloseNoStatus {
+		why = edge.Goodbye
+	}
+	c.end(why, code, "")
+}
+
+// Kill implements deliver.Line.
+func (c *conn) Kill(why edge.Cause) {
+	if why == edge.Stalled {
+		c.door.stats.Stalled.Add(1)
+	}
+	c.because(why, 0)
+	c.out.GiveUp()
+	c.calls.Load().end()
 	socket := c.socket
 	if t, ok := socket.(interface{ NetConn() net.Conn }); ok {
 		socket = t.NetConn() // no goodbye of TLS, which would wait for room as well
@@ -212,23 +155,93 @@ func (c *conn) kill() {
 	socket.Close()
 }
 
-// shutLocked begins the closing: nothing is queued from now on. mu is held.
-func (c *conn) shutLocked() {
-	if c.life != opened {
+// Ended tells the session that the socket is gone: it implements deliver.Line.
+func (c *conn) Ended(w *deliver.Writer) {
+	s := c.session()
+	if s == nil {
 		return
 	}
-	c.life = closing
-	if c.verbs.calls != nil {
-		c.verbs.calls.stop()
-	}
-	c.linger = time.AfterFunc(c.door.cfg.Linger, c.kill)
-	c.out.roomy()
+	how := c.ending()
+	w.Waits()
+	s.Report(how)
+	s.Closed(how.Cause == edge.Goodbye)
 }
 
-// stopTimers runs last: no timer is set on a closing connection. mu is held.
-func (c *conn) stopTimers() {
-	c.out.retry.Stop()
-	if c.linger != nil {
-		c.linger.Stop()
+// because notes why the connection ends, and the code of the close frame that was said first. The first word counts.
+func (c *conn) because(why edge.Cause, code int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.why == 0 {
+		c.why, c.code = why, int16(code)
 	}
+}
+
+// ending is how the connection went.
+func (c *conn) ending() edge.Ending {
+	c.because(edge.Lost, 0)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	e := edge.Ending{
+		Cause: c.why, Code: int(c.code), FramesIn: c.traffic.framesIn, BytesIn: c.traffic.bytesIn,
+		FramesOut: c.traffic.framesOut + c.told.Load(), BytesOut: c.traffic.bytesOut,
+	}
+	if z := c.sizes.Load(); z != nil && c.why == edge.Lost && c.code == frame.CloseTooBig { // a frame was larger than the peer takes
+		e.Largest = z.at
+	}
+	return e
+}
+
+// Held returns the bytes that the edge keeps for the connection: of the frame
+// that comes in, of what is queued or being written, and what its session has;
+// and whether a verb or a writer is at work, or will be soon.
+func (c *conn) Held() (held int64, working bool) {
+	held, working = c.out.Held()
+	held += c.in.Held()
+	if s := c.session(); s != nil {
+		held += s.Held()
+	}
+	return held, working
+}
+
+// Shed closes the connection, as the edge holds more than it can.
+func (c *conn) Shed() { c.Close(edge.Overloaded) }
+
+// floodWindow is the time within which too many faults end a connection.
+const floodWindow = 10 * time.Second
+
+// refuse answers a request with an error; an empty frame stands for one that could not be read.
+func (c *conn) refuse(request *wire.Frame, err error) {
+	f := request.Refuse(err)
+	c.fault(&f, agora.AsError(err))
+}
+
+// fault queues an error's frame; too many of them in a short time end the
+// connection. Those that only say "later" are not held against it.
+func (c *conn) fault(f *wire.Frame, e *agora.Error) {
+	c.door.stats.fault(e.Code)
+	c.door.refusals.Note(e, c.attrs)
+	c.queue(f)
+	switch e.Code {
+	case agora.Unavailable, agora.Timeout, agora.RateLimited:
+		return
+	}
+	c.mu.Lock()
+	if now := agora.Ticks(); c.faults == 0 || time.Duration(now-c.counted) > floodWindow {
+		c.counted, c.faults = now, 0
+	}
+	c.faults++
+	tooMany := int(c.faults) > c.door.cfg.MaxErrors
+	c.mu.Unlock()
+	if tooMany {
+		c.end(edge.Refused, frame.ClosePolicy, "too many errors")
+	}
+}
+
+// attrs name the connection in the log.
+func (c *conn) attrs() []slog.Attr {
+	s := c.session()
+	if s == nil {
+		return []slog.Attr{slog.String("from", c.From().String())}
+	}
+	return []slog.Attr{slog.String("agent", string(s.Agent())), slog.String("conn", s.Conn())}
 }

@@ -21,6 +21,7 @@ import (
 	"github.com/agora-relay/agora/edge"
 	"github.com/agora-relay/agora/edge/admission"
 	"github.com/agora-relay/agora/edge/carrier"
+	"github.com/agora-relay/agora/edge/deliver"
 	"github.com/agora-relay/agora/internal/origin"
 	"github.com/agora-relay/agora/internal/turns"
 	"github.com/agora-relay/agora/wire"
@@ -74,7 +75,7 @@ type Door struct {
 	refusals *edge.RefusalLog
 
 	work    sync.WaitGroup // every goroutine of every connection
-	writers writers
+	writers deliver.Writers
 	inner   sync.Map // *inner by *conn, of those that were handed requests of other dialects
 
 	mu     sync.Mutex // guards the fields below
@@ -106,7 +107,8 @@ func open(cfg Config, n node) *Door {
 		wheel: edge.NewWheel(min(time.Second, n.heartbeat/4)), stats: newStats(),
 		refusals: edge.NewRefusalLog(cfg.withDefaults().Log),
 	}
-	d.writers.init(&d.work)
+	d.writers.Answers, d.writers.Linger, d.writers.Work, d.writers.Log = d.cfg.Answers, d.cfg.Linger, &d.work, d.cfg.Log
+	d.writers.Init()
 	return d
 }
 
@@ -118,7 +120,7 @@ func (d *Door) Stats() *Stats { return d.stats }
 func (d *Door) Close() {
 	d.mu.Lock()
 	if !d.closed {
-		d.writers.end()
+		d.writers.End()
 	}
 	d.closed = true
 	conns := make([]*conn, 0, len(d.conns))

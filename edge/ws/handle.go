@@ -11,82 +11,78 @@ import (
 	"github.com/agora-relay/agora/wire"
 )
 
-// verbs do what frames say, one after the other, for the goroutine that reads.
-type verbs struct {
-	*conn
-	calls *calls // nil until it makes one; the connection's mu guards it
-}
+// A verb does what a frame says, for the goroutine that reads: one at a time for each connection. Its error is the answer. A frame's
+// slices are used again once its verb has returned: what the session keeps is cloned.
 
 // anonymous are the frames that need no session.
-var anonymous = map[string]func(*verbs, *wire.Frame) error{
-	"register":        (*verbs).register,
-	"agent.register":  (*verbs).register,
-	"agent.heartbeat": (*verbs).heartbeat,
-	"list":            (*verbs).list,
-	"agents.find":     (*verbs).find,
-	"card.get":        (*verbs).card,
-	"space.list":      (*verbs).listSpaces,
+var anonymous = map[string]func(*conn, *wire.Frame) error{
+	"register":        register,
+	"agent.register":  register,
+	"agent.heartbeat": heartbeat,
+	"list":            list,
+	"agents.find":     find,
+	"card.get":        askCard,
+	"space.list":      listSpaces,
 }
 
-// bound are the frames of an agent. A frame's slices are used again once its
-// verb has returned: what the session keeps is cloned.
-var bound = map[string]func(*verbs, *edge.Session, *wire.Frame) error{
-	"send":                (*verbs).relay,
-	"send_chunk":          (*verbs).relay,
-	"send_end":            (*verbs).relay,
-	"reply":               (*verbs).relay,
-	"reply_chunk":         (*verbs).relay,
-	"reply_end":           (*verbs).relay,
-	"cancel":              (*verbs).cancel,
-	"ack":                 (*verbs).ack,
-	"space.join":          (*verbs).join,
-	"space.leave":         (*verbs).leaveSpace,
-	"space.create":        (*verbs).create,
-	"space.publish":       (*verbs).publish,
-	"space.publish.delta": (*verbs).publishDelta,
-	"space.publish.done":  (*verbs).publishDone,
-	"space.event.cancel":  (*verbs).cancelEvent,
-	"agent.refresh":       (*verbs).refresh,
-	"call_tool":           (*verbs).callTool,
-	"handoff":             (*verbs).handOff,
+// bound are the frames of an agent.
+var bound = map[string]func(*conn, *edge.Session, *wire.Frame) error{
+	"send":                relay,
+	"send_chunk":          relay,
+	"send_end":            relay,
+	"reply":               relay,
+	"reply_chunk":         relay,
+	"reply_end":           relay,
+	"cancel":              cancel,
+	"ack":                 ack,
+	"space.join":          joinSpace,
+	"space.leave":         leaveSpace,
+	"space.create":        createSpace,
+	"space.publish":       publish,
+	"space.publish.delta": publishDelta,
+	"space.publish.done":  publishDone,
+	"space.event.cancel":  cancelEvent,
+	"agent.refresh":       refresh,
+	"call_tool":           callTool,
+	"handoff":             handOff,
 }
 
 // handle does what a frame says. An error is its answer.
-func (v *verbs) handle(f *wire.Frame) error {
+func handle(c *conn, f *wire.Frame) error {
 	if do, ok := anonymous[f.Type]; ok {
-		if v.session.Load() == nil {
-			if err := v.Actor.Check(); err != nil {
-				v.Close(edge.Dismissed(err))
+		if c.session() == nil {
+			if err := c.Actor.Check(); err != nil {
+				c.Close(edge.Dismissed(err))
 				return nil
 			}
 		}
-		return do(v, f)
+		return do(c, f)
 	}
 	do, ok := bound[f.Type]
 	if !ok {
 		return agora.Errorf(agora.InvalidRequest, "%s is not for agents to send", f.Type)
 	}
-	s := v.session.Load()
+	s := c.session()
 	if s == nil {
 		return agora.Errorf(agora.InvalidRequest, "register first")
 	}
-	return do(v, s, f)
+	return do(c, s, f)
 }
 
 // heartbeat has nothing to do: having come is all that the frame says.
-func (v *verbs) heartbeat(*wire.Frame) error {
-	if s := v.session.Load(); s != nil {
-		return s.Beat(v.context())
+func heartbeat(c *conn, _ *wire.Frame) error {
+	if s := c.session(); s != nil {
+		return s.Beat(c.out.Context())
 	}
 	return nil
 }
 
-func (v *verbs) refresh(s *edge.Session, f *wire.Frame) error {
-	ends, err := s.Refresh(v.context(), f.Token)
+func refresh(c *conn, s *edge.Session, f *wire.Frame) error {
+	ends, err := s.Refresh(c.out.Context(), f.Token)
 	if err != nil {
 		return err
 	}
-	v.out.queue(&wire.Frame{Type: "agent.refreshed", ID: f.ID, Expires: unix(ends)})
+	c.queue(&wire.Frame{Type: "agent.refreshed", ID: f.ID, Expires: unix(ends)})
 	return nil
 }
 
@@ -98,29 +94,29 @@ func unix(t time.Time) uint64 {
 	return uint64(max(t.Unix(), 1))
 }
 
-func (v *verbs) relay(s *edge.Session, f *wire.Frame) error {
-	c := commandOf(edge.Send, f)
-	c.Message = f.Relay()
-	m := &c.Message
+func relay(c *conn, s *edge.Session, f *wire.Frame) error {
+	cmd := commandOf(edge.Send, f)
+	cmd.Message = f.Relay()
+	m := &cmd.Message
 	if m.Part == agora.Whole || m.Part == agora.Start {
-		correlate(s, f, &c)
+		correlate(s, f, &cmd)
 		if m.Kind == agora.Reply && f.RequestID == "" && m.Meta.Parent != "" {
-			m.Meta.Parent = v.meant(m.To.Agent, m.Meta.Parent)
+			m.Meta.Parent = meant(c, m.To.Agent, m.Meta.Parent)
 		}
 	}
 	if m.Part == agora.Cancel {
 		m.Kind = agora.Request // the session knows whose stream it is
 	}
 	own(m)
-	return s.Do(v.context(), &c)
+	return s.Do(c.out.Context(), &cmd)
 }
 
 // cancel gives up an open call of the connection, or a stream.
-func (v *verbs) cancel(s *edge.Session, f *wire.Frame) error {
-	if f.N == 0 && v.cancelCall(f) {
+func cancel(c *conn, s *edge.Session, f *wire.Frame) error {
+	if f.N == 0 && c.calls.Load().cancel(f) {
 		return nil
 	}
-	return v.relay(s, f)
+	return relay(c, s, f)
 }
 
 // own gives m a body that is not the frame's: the text of a chunk, where that says how the chunk was spelt.
@@ -139,8 +135,8 @@ func own(m *agora.Message) {
 
 // correlate reads what ties a request and its reply together: the name that a request has in its payload, or else beside it; of a reply
 // what stands beside it counts first.
-func correlate(s *edge.Session, f *wire.Frame, c *edge.Command) {
-	m := &c.Message
+func correlate(s *edge.Session, f *wire.Frame, cmd *edge.Command) {
+	m := &cmd.Message
 	if m.Kind == agora.Request && f.DeadlineMS == 0 && f.RequestID == "" {
 		return
 	}
@@ -156,7 +152,7 @@ func correlate(s *edge.Session, f *wire.Frame, c *edge.Command) {
 	}
 	if f.DeadlineMS > 0 {
 		m.Meta.Deadline = s.Now().Add(time.Duration(f.DeadlineMS) * time.Millisecond)
-		c.Request = name
+		cmd.Request = name
 	}
 }
 
@@ -165,56 +161,56 @@ func commandOf(verb edge.Verb, f *wire.Frame) edge.Command {
 	return edge.Command{Verb: verb, ID: f.ID, Receipts: f.Receipts, Trace: f.Traceparent, Space: f.Space, Event: f.EventID, Data: f.Data, N: f.N}
 }
 
-func (v *verbs) ack(s *edge.Session, f *wire.Frame) error {
-	return s.Do(v.context(), &edge.Command{Verb: edge.Ack, Space: f.Space, Seq: f.Seq})
+func ack(c *conn, s *edge.Session, f *wire.Frame) error {
+	return s.Do(c.out.Context(), &edge.Command{Verb: edge.Ack, Space: f.Space, Seq: f.Seq})
 }
 
-func (v *verbs) join(s *edge.Session, f *wire.Frame) error {
-	c := commandOf(edge.Join, f)
-	c.Where = spaces.Where{HasLast: f.HasLastSeq, Last: f.LastSeq, History: f.History}
-	c.Done = func(o edge.Outcome) {
+func joinSpace(c *conn, s *edge.Session, f *wire.Frame) error {
+	cmd := commandOf(edge.Join, f)
+	cmd.Where = spaces.Where{HasLast: f.HasLastSeq, Last: f.LastSeq, History: f.History}
+	cmd.Done = func(o edge.Outcome) {
 		answer := &wire.Frame{Type: "space.joined", ID: f.ID, Space: f.Space, Seq: o.Joined.Seq}
-		answer.Members, answer.LeftOut = v.members(s.Agent(), o.Joined.Members)
-		v.out.queue(answer)
+		answer.Members, answer.LeftOut = members(c, s.Agent(), o.Joined.Members)
+		c.queue(answer)
 	}
-	return s.Do(v.context(), &c)
+	return s.Do(c.out.Context(), &cmd)
 }
 
-func (v *verbs) leaveSpace(s *edge.Session, f *wire.Frame) error {
-	c := commandOf(edge.Leave, f)
-	c.Done = func(edge.Outcome) {
+func leaveSpace(c *conn, s *edge.Session, f *wire.Frame) error {
+	cmd := commandOf(edge.Leave, f)
+	cmd.Done = func(edge.Outcome) {
 		if f.ID != "" {
-			v.out.queue(&wire.Frame{Type: "space.left", ID: f.ID, Space: f.Space})
+			c.queue(&wire.Frame{Type: "space.left", ID: f.ID, Space: f.Space})
 		}
 	}
-	return s.Do(v.context(), &c)
+	return s.Do(c.out.Context(), &cmd)
 }
 
-func (v *verbs) create(s *edge.Session, f *wire.Frame) error {
-	err := s.Actor().CreateSpace(v.context(), f.Space)
+func createSpace(c *conn, s *edge.Session, f *wire.Frame) error {
+	err := s.Actor().CreateSpace(c.out.Context(), f.Space)
 	if err == nil {
-		v.out.queue(&wire.Frame{Type: "space.created", ID: f.ID, Space: f.Space})
+		c.queue(&wire.Frame{Type: "space.created", ID: f.ID, Space: f.Space})
 	}
 	return err
 }
 
-func (v *verbs) publish(s *edge.Session, f *wire.Frame) error {
-	c := commandOf(edge.Publish, f)
+func publish(c *conn, s *edge.Session, f *wire.Frame) error {
+	cmd := commandOf(edge.Publish, f)
 	if f.Stream {
-		c.Verb = edge.OpenEvent
+		cmd.Verb = edge.OpenEvent
 	}
-	return s.Do(v.context(), &c)
+	return s.Do(c.out.Context(), &cmd)
 }
 
-func (v *verbs) publishDelta(s *edge.Session, f *wire.Frame) error {
-	return s.Do(v.context(), &edge.Command{Verb: edge.ContinueEvent, Space: f.Space, Event: f.EventID, Part: agora.Chunk, N: f.N, Data: f.Data})
+func publishDelta(c *conn, s *edge.Session, f *wire.Frame) error {
+	return s.Do(c.out.Context(), &edge.Command{Verb: edge.ContinueEvent, Space: f.Space, Event: f.EventID, Part: agora.Chunk, N: f.N, Data: f.Data})
 }
 
-func (v *verbs) publishDone(s *edge.Session, f *wire.Frame) error {
-	return s.Do(v.context(), &edge.Command{Verb: edge.ContinueEvent, Space: f.Space, Event: f.EventID, Part: agora.End, N: f.N})
+func publishDone(c *conn, s *edge.Session, f *wire.Frame) error {
+	return s.Do(c.out.Context(), &edge.Command{Verb: edge.ContinueEvent, Space: f.Space, Event: f.EventID, Part: agora.End, N: f.N})
 }
 
-func (v *verbs) cancelEvent(s *edge.Session, f *wire.Frame) error {
-	c := commandOf(edge.CancelEvent, f)
-	return s.Do(v.context(), &c)
+func cancelEvent(c *conn, s *edge.Session, f *wire.Frame) error {
+	cmd := commandOf(edge.CancelEvent, f)
+	return s.Do(c.out.Context(), &cmd)
 }

@@ -26,12 +26,12 @@ type innerName struct {
 const maxInner = 512
 
 // learns notes the names of a request that is about to be written.
-func (v *verbs) learns(d *edge.Delivery) {
+func learns(c *conn, d *edge.Delivery) {
 	m := d.Message
 	if m == nil || m.Meta.Dialect == "" || m.Kind != agora.Request || m.Meta.Request == "" || m.Media != "" {
 		return
 	}
-	found, _ := v.door.inner.LoadOrStore(v.conn, new(inner))
+	found, _ := c.door.inner.LoadOrStore(c, new(inner))
 	i := found.(*inner)
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -60,8 +60,8 @@ func (i *inner) put(k innerName, request string) {
 }
 
 // meant returns the own name of the request of a peer's that a reply names in its payload alone; that name itself where no request, or more than one, goes by it.
-func (v *verbs) meant(peer agora.AgentID, name string) string {
-	found, ok := v.door.inner.Load(v.conn)
+func meant(c *conn, peer agora.AgentID, name string) string {
+	found, ok := c.door.inner.Load(c)
 	if !ok {
 		return name
 	}

@@ -5,6 +5,7 @@ import (
 	"io"
 	"net"
 	"net/http/httptest"
+	"runtime"
 	"slices"
 	"testing"
 	"time"
@@ -21,6 +22,34 @@ func quietConn(t testing.TB, d *Door, s *httptest.Server) (*conn, net.Conn) {
 	return cs[0], peers[0]
 }
 
+// connsOf connects raw peers, and returns both ends.
+func connsOf(t testing.TB, d *Door, s *httptest.Server, n int) (cs []*conn, peers []net.Conn) {
+	t.Helper()
+	known := map[*conn]bool{}
+	for range n {
+		peer := dial(t, s).NetConn()
+		peers = append(peers, peer)
+		await.True(t, "it is connected", func() bool {
+			d.mu.Lock()
+			defer d.mu.Unlock()
+			for c := range d.conns {
+				if !known[c] {
+					known[c] = true
+					cs = append(cs, c)
+				}
+			}
+			return len(cs) == len(peers)
+		})
+	}
+	return cs, peers
+}
+
+// works reports whether a writer or a verb is at work for a connection.
+func works(c *conn) bool {
+	_, working := c.out.Held()
+	return working
+}
+
 // What a tick of the wheel has to tell hundreds of quiet connections goes out before it is over, without a writer for each.
 func TestAPingToAQuietConnectionIsWrittenAtOnce(t *testing.T) {
 	d, s := serve(t, Config{}, node{heartbeat: time.Hour, timeout: 2 * time.Hour})
@@ -28,8 +57,8 @@ func TestAPingToAQuietConnectionIsWrittenAtOnce(t *testing.T) {
 	at := time.Unix(1700000000, 0)
 	for k := range uint64(3) {
 		c.Notify(edge.Notice{Kind: edge.NoticePing, Data: k, At: at})
-		if n, out := d.stats.Writes.Load(), d.stats.FramesOut.Load(); n != int64(k)+1 || out != int64(k)+1 || c.out.writing {
-			t.Fatalf("after %d pings: %d writes, %d frames, a writer runs: %v", k+1, n, out, c.out.writing)
+		if n, out := d.stats.Writes.Load(), d.stats.FramesOut.Load(); n != int64(k)+1 || out != int64(k)+1 || works(c) {
+			t.Fatalf("after %d pings: %d writes, %d frames, a writer runs: %v", k+1, n, out, works(c))
 		}
 		if op, body := nextFrame(t, peer); op != frame.Ping || binary.BigEndian.Uint64(body) != k {
 			t.Fatalf("frame %d %q, want ping %d", op, body, k)
@@ -47,11 +76,7 @@ func TestAPingThatASocketDoesNotTakeWaitsForRoom(t *testing.T) {
 	c.socket.(*net.TCPConn).SetWriteBuffer(4 << 10)
 	peer.(*net.TCPConn).SetReadBuffer(4 << 10)
 	var sent uint64
-	full := func() bool {
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		return c.out.writing
-	}
+	full := func() bool { return works(c) }
 	for ; !full() && sent < 1e7; sent++ {
 		c.Notify(edge.Notice{Kind: edge.NoticePing, Data: sent})
 	}
@@ -70,54 +95,23 @@ func TestAPingThatASocketDoesNotTakeWaitsForRoom(t *testing.T) {
 	await.True(t, "the writer has ended", func() bool { return !full() })
 }
 
-func TestWhatAPingLeavesGoesBeforeWhatCameUpMeanwhile(t *testing.T) {
-	d, s := serve(t, Config{}, node{heartbeat: time.Hour, timeout: 2 * time.Hour})
-	c, peer := quietConn(t, d, s)
-	if !c.out.seize() || c.out.seize() {
-		t.Fatal("a quiet connection has one writer")
+// BenchmarkFrameForEach is one frame for each of 200 connections, by whatever writers there are, until their sockets have all of it.
+func BenchmarkFrameForEach(b *testing.B) {
+	d, s := serve(b, Config{}, node{heartbeat: time.Hour, timeout: 2 * time.Hour})
+	cs, peers := connsOf(b, d, s, 200)
+	for _, p := range peers {
+		go io.Copy(io.Discard, p)
 	}
-	c.out.control(frame.Ping, []byte("second"))
-	c.out.release(frame.AppendControl(nil, frame.Ping, []byte("first")), false)
-	for _, want := range []string{"first", "second"} {
-		if op, body := nextFrame(t, peer); op != frame.Ping || string(body) != want {
-			t.Fatalf("frame %d %q, want %q", op, body, want)
+	b.ReportAllocs()
+	for b.Loop() {
+		for _, c := range cs {
+			c.control(frame.Ping, nil)
+		}
+		for slices.ContainsFunc(cs, works) {
+			runtime.Gosched()
 		}
 	}
-}
-
-// What binding an agent took would else be kept of each that says nothing after it: nearly a tenth of what an idle one costs.
-func TestAConnectionAtRestKeepsNothingOfWhatItDid(t *testing.T) {
-	d, s := serve(t, Config{}, node{heartbeat: time.Hour, timeout: 2 * time.Hour})
-	c, peer := quietConn(t, d, s)
-	if !c.enter() || !c.out.seize() { // a verb runs, and so does a writer
-		t.Fatal("a quiet connection is at work")
-	}
-	c.context()
-	c.out.control(frame.Ping, nil)
-	c.door.writers.start(c)
-	nextFrame(t, peer)
-	writing := func() bool {
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		return c.out.writing
-	}
-	await.True(t, "the writer has ended", func() bool { return !writing() })
-	if c.run.Load() == nil {
-		t.Fatal("a verb that runs could not be told that the socket is gone")
-	}
-	c.out.seize()
-	c.leave()
-	c.rest()
-	if c.run.Load() == nil {
-		t.Fatal("a writer that runs could not be told that the socket is gone")
-	}
-	c.door.writers.start(c)
-	await.True(t, "what the verb ran under is let go of", func() bool { return c.run.Load() == nil })
-	c.context() // of a delivery
-	c.Notify(edge.Notice{Kind: edge.NoticePing})
-	if c.run.Load() != nil {
-		t.Fatal("what a delivery took is kept after a ping")
-	}
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*len(cs)), "ns/frame")
 }
 
 // nextFrame reads a short frame as a peer gets it.
@@ -159,11 +153,11 @@ func TestOnlyAWholePongThatSaysNoMoreIsTakenForAnIdleOne(t *testing.T) {
 		{"unmasked", slices.Concat([]byte{pong, 8}, data, data[:4]), true, false},
 		{"nothing", nil, true, false},
 	} {
-		one := newConn(nil, edge.Admission{})
+		one := newConn(new(Door), edge.Admission{})
 		if c.bound {
-			one.session.Store(new(edge.Session))
+			one.out.Session.Store(new(edge.Session))
 		}
-		if got := one.in.idlePong(c.b); got != c.want {
+		if got := one.idlePong(c.b); got != c.want {
 			t.Errorf("%s: %v, want %v", c.about, got, c.want)
 		}
 	}

@@ -38,13 +38,10 @@ func (c *conn) unwatch() {
 // look is called each time that the timer fires.
 func (s *stranger) look() {
 	c := s.conn
-	c.mu.Lock()
-	busy, life := c.busy, c.life
-	c.mu.Unlock()
-	if life != opened || c.session.Load() != nil {
+	if c.out.Closing() || c.session() != nil {
 		return
 	}
-	if silent := time.Duration(agora.Ticks() - s.heard.Load()); silent > c.door.node.timeout && !busy {
+	if silent := time.Duration(agora.Ticks() - s.heard.Load()); silent > c.door.node.timeout && !c.out.Busy() {
 		c.door.stats.Silent.Add(1)
 		c.Close(edge.Reason{Cause: edge.Silent, Text: "silent for too long"})
 		return
@@ -53,13 +50,13 @@ func (s *stranger) look() {
 		c.Close(edge.Dismissed(err))
 		return
 	}
-	c.out.control(frame.Ping, nil)
+	c.control(frame.Ping, nil)
 	c.door.wheel.Add(&s.timer, c.door.node.patience())
 }
 
 // alive notes that the peer is there.
 func (c *conn) alive() {
-	if s := c.session.Load(); s != nil {
+	if s := c.session(); s != nil {
 		s.Alive()
 	} else if s := c.stranger.Load(); s != nil {
 		s.heard.Store(agora.Ticks())

@@ -1,226 +1,267 @@
 package ws
 
 import (
-	"errors"
-	"os"
+	"cmp"
+	"encoding/binary"
+	"encoding/json"
+	"net"
+	"strconv"
+	"sync"
 	"time"
 
+	"github.com/agora-relay/agora"
 	"github.com/agora-relay/agora/edge"
-	"github.com/agora-relay/agora/edge/admission"
+	"github.com/agora-relay/agora/edge/deliver"
+	"github.com/agora-relay/agora/edge/ws/frame"
 	"github.com/agora-relay/agora/internal/buffer"
-	"github.com/agora-relay/agora/internal/pump"
+	"github.com/agora-relay/agora/spaces"
 	"github.com/agora-relay/agora/wire"
 )
 
 const (
-	pullBytes = 64 << 10 // about what one pull may bring, while the edge holds little: its frames fit a buffer of the pool
-	leastPull = 8 << 10  // the same, however much it holds
-	piece     = 64 << 10 // what one write may take: each has a deadline of its own
-	stalling  = 10 * time.Millisecond
-	maxRetry  = 2 * time.Second
+	piece    = 64 << 10 // what one write may take: each has a deadline of its own
+	stalling = 10 * time.Millisecond
 )
 
-// start lets a writer run. mu is held, and the reading goroutine waits for it.
-func (o *outbox) start() {
-	if !o.writing {
-		o.writing = true
-		o.MarkActive()
-		o.door.writers.start(o.conn)
+// Write writes what the socket takes at once, and the rest piece by piece: it implements deliver.Line.
+func (c *conn) Write(b []byte, w *deliver.Writer) (taken int, err error) {
+	a := attempts.Get().(*attempt)
+	taken = a.on(c.socket, b)
+	attempts.Put(a)
+	if taken > 0 {
+		c.wrote(taken)
 	}
-	o.startBeside()
-}
-
-// write writes what there is to write, in one round for a writer that counts, which comes again where there is more. One that has had
-// to wait, and does not count any more, goes on until there is nothing.
-func (o *outbox) write(w *writer) (more bool) {
-	if o.wroteBeside(w) {
-		return false
+	if taken == len(b) || w == nil {
+		return taken, nil
 	}
-	for o.round(w) {
-		if w.counts {
-			return true
-		}
-	}
-	o.settle(w.waits)
-	return false
-}
-
-// round writes what is queued, and what a pull brings. It returns false once the writing has ended.
-func (o *outbox) round(w *writer) (more bool) {
-	out, s := o.take()
-	if out != nil && !o.send(out, w) {
-		return o.failed()
-	}
-	if s != nil {
-		// What is queued has gone out already: a pull may wait for the log.
-		if out = o.pull(s, w); out != nil && !o.send(out, w) {
-			return o.failed()
-		}
-		s.Written()
-	}
-	return !o.done()
-}
-
-// take returns what is queued, and the session when a pull may have something.
-func (o *outbox) take() (out *buffer.Buffer, s *edge.Session) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	out, o.pending, o.taken = o.pending, nil, 0
-	if out != nil {
-		o.taken = cap(out.B)
-	}
-	if o.woken && o.life == opened {
-		o.woken = false
-		s = o.session.Load()
-	}
-	o.roomy()
-	return out, s
-}
-
-// done notes that what was taken is written. The writing has ended, and done returns true, where there is nothing else.
-func (o *outbox) done() bool {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	o.taken = 0
-	if o.pending != nil || o.woken && o.life == opened {
-		return false
-	}
-	o.writing = false
-	o.restLocked()
-	o.roomy()
-	return true
-}
-
-// pull takes deliveries from the session, and what was queued meanwhile; nil
-// when there is nothing.
-func (o *outbox) pull(s *edge.Session, w *writer) *buffer.Buffer {
-	out := buffer.Get()
-	ds, err := s.Pull(o.context(), max(pullBytes*o.Share()/admission.FullShare, leastPull), func() {
-		w.waits()
-		o.pullWaits()
-	})
-	o.mu.Lock()
-	o.pullEnds()
-	if o.life == opened { // nothing follows a close frame
-		// A join may have been answered before the pull began: its events come behind the answer.
-		o.takePending(out)
-	}
-	o.mu.Unlock()
-	for i := range ds {
-		o.verbs.learns(&ds[i])
-		at := len(out.B)
-		if out.B = appendDelivery(out.B, &ds[i]); len(out.B)-at > wire.MinMaxFrame { // smaller ones every client takes
-			o.large(len(out.B)-at, &ds[i])
-		}
-	}
-	s.Queued()
-	o.door.stats.FramesOut.Add(int64(len(ds)))
-	o.traffic.framesOut += int64(len(ds))
-
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	switch {
-	case err != nil:
-		o.again(err)
-	case len(ds) > 0:
-		o.woken = true
-		o.retry.Over()
-	default:
-		o.retry.Over()
-	}
-	o.takePending(out)
-	if len(out.B) == 0 {
-		buffer.Put(out)
-		return nil
-	}
-	o.taken = cap(out.B) + len(out.B) // the session keeps what was pulled until it is written
-	return out
-}
-
-// takePending moves what is queued to the end of out. mu is held.
-func (o *outbox) takePending(out *buffer.Buffer) {
-	if o.pending != nil {
-		out.B = append(out.B, o.pending.B...)
-		buffer.Put(o.pending)
-		o.pending = nil
-	}
-}
-
-// again has the session pulled once more in a moment. mu is held.
-func (o *outbox) again(err error) {
-	if o.life != opened {
-		return
-	}
-	o.waiting = true
-	if o.retry == nil {
-		o.retry = &pump.Retry{Longest: maxRetry}
-	}
-	pause := o.retry.Again(o.Wake)
-	o.door.cfg.Log.Debug("pull failed", "conn", o.name(), "retry", pause, "err", err)
-}
-
-// send writes out and returns it to the pool: most often the socket takes it at once, else piece by piece. On failure the
-// connection is over.
-func (o *outbox) send(out *buffer.Buffer, w *writer) bool {
-	defer buffer.Put(out)
-	n := w.attempt.on(o.socket, out.B)
-	if n > 0 {
-		o.wrote(n)
-	}
-	if n < len(out.B) {
-		w.waits()
-		return o.sendPieces(out.B[n:])
-	}
-	return true
-}
-
-// sendPieces writes b piece by piece, as the socket takes it.
-func (o *outbox) sendPieces(b []byte) bool {
-	for len(b) > 0 {
-		n := min(len(b), piece)
+	w.Waits()
+	for taken < len(b) {
+		n := min(len(b)-taken, piece)
 		begin := time.Now()
-		o.socket.SetWriteDeadline(begin.Add(o.door.node.timeout))
-		if _, err := o.socket.Write(b[:n]); err != nil {
-			o.fail(err)
-			return false
+		c.socket.SetWriteDeadline(begin.Add(c.door.node.timeout))
+		if _, err := c.socket.Write(b[taken:][:n]); err != nil {
+			return taken, err
 		}
 		// What the system takes at once proves nothing, as it may only fill its
 		// buffers; having had to wait for room does.
 		if n == piece && time.Since(begin) > stalling {
-			o.alive()
+			c.alive()
 		}
-		b = b[n:]
-		o.wrote(n)
+		taken += n
+		c.wrote(n)
 	}
-	return true
+	return taken, nil
 }
 
 // wrote counts a write of n bytes.
-func (o *outbox) wrote(n int) {
-	o.door.stats.Writes.Add(1)
-	o.door.stats.BytesOut.Add(int64(n))
-	o.traffic.bytesOut += int64(n)
+func (c *conn) wrote(n int) {
+	c.door.stats.Writes.Add(1)
+	c.door.stats.BytesOut.Add(int64(n))
+	c.traffic.bytesOut += int64(n)
 }
 
-// failed ends the writing of a connection that failed, and returns false.
-func (o *outbox) failed() (more bool) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	o.writing = false
-	o.roomy()
-	return false
+// attempt writes to a socket as much as it takes at once.
+type attempt struct {
+	bytes []byte
+	taken int
+	write func(fd uintptr)
 }
 
-// fail ends a connection whose socket takes nothing.
-func (o *outbox) fail(err error) {
-	why := edge.Lost
-	if errors.Is(err, os.ErrDeadlineExceeded) {
-		o.door.stats.Stalled.Add(1)
-		why = edge.Stalled
+var attempts = sync.Pool{New: func() any {
+	a := new(attempt)
+	a.write = func(fd uintptr) { a.taken = writeSome(fd, a.bytes) }
+	return a
+}}
+
+// on writes b and returns how many bytes the socket took; 0 where it can't be written to without waiting, as over TLS. Why it
+// took no more, the caller finds out by waiting. Nobody else may be writing to it.
+func (a *attempt) on(socket net.Conn, b []byte) int {
+	tcp, direct := socket.(*net.TCPConn)
+	if !direct {
+		return 0
 	}
-	o.kill()
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	o.because(why, 0)
-	o.shutLocked()
+	raw, err := tcp.SyscallConn()
+	if err != nil {
+		return 0
+	}
+	a.bytes, a.taken = b, 0
+	_ = raw.Control(a.write) // an error leaves taken at 0
+	a.bytes = nil
+	return a.taken
+}
+
+// Encode appends deliveries as WebSocket frames: it implements deliver.Line.
+func (c *conn) Encode(dst []byte, ds []edge.Delivery, _ *deliver.Writer) []byte {
+	for i := range ds {
+		d := &ds[i]
+		learns(c, d)
+		at := len(dst)
+		if e := d.Event; e == nil {
+			dst = appendMessage(dst, d.Message, wire.Delivery{Redelivered: d.Redelivered, DeadlineMS: d.DeadlineMS})
+		} else if d.Redelivered || e.Redelivered {
+			dst = appendMessage(dst, &e.Message, wire.Delivery{Redelivered: true, DeadlineMS: d.DeadlineMS})
+		} else {
+			dst = append(dst, e.Encoded(encoding{}, encodeEvent)...)
+		}
+		if n := len(dst) - at; n > wire.MinMaxFrame { // smaller ones every client takes
+			c.noteLarge(n, d)
+		}
+	}
+	c.door.stats.FramesOut.Add(int64(len(ds)))
+	c.traffic.framesOut += int64(len(ds))
+	return dst
+}
+
+// encoding is the key of this door's encoding of an event that many share.
+type encoding struct{}
+
+func encodeEvent(e *spaces.Event) []byte {
+	return appendMessage(make([]byte, 0, len(e.Body)+192), &e.Message, wire.Delivery{})
+}
+
+func appendMessage(dst []byte, m *agora.Message, d wire.Delivery) []byte {
+	at := len(dst)
+	return frame.End(wire.AppendMessage(frame.Begin(dst), m, d), at, frame.Text)
+}
+
+// Notify queues what the session tells its agent besides deliveries.
+func (c *conn) Notify(n edge.Notice) {
+	switch n.Kind {
+	case edge.NoticePing:
+		c.ping(n)
+	case edge.NoticeFault:
+		f := (&wire.Frame{ID: n.RequestID, N: n.N}).Refuse(n.Err)
+		about(&f, n)
+		c.fault(&f, agora.AsError(n.Err))
+	case edge.NoticeUnanswered: // which is no fault of the agent's
+		f := (&wire.Frame{ID: n.RequestID, To: string(n.To.Agent)}).Refuse(n.Err)
+		c.queue(&f)
+	default:
+		f := noticeFrame(n)
+		c.queue(&f)
+	}
+}
+
+func noticeFrame(n edge.Notice) wire.Frame {
+	switch n.Kind {
+	case edge.NoticeReceipt:
+		f := wire.Frame{Type: "receipt", RequestID: n.RequestID, N: n.N, Status: wire.TierName(n.Tier), Seq: n.Seq}
+		if n.RequestID == "" { // a request's own id says which one it was
+			about(&f, n)
+			f.Index, f.HasIndex = n.Index, n.Stream != ""
+		}
+		return f
+	case edge.NoticePublished:
+		return wire.Frame{Type: "space.published", ID: n.RequestID, Space: n.To.Space, EventID: n.Stream}
+	case edge.NoticeReconnect:
+		return wire.Frame{Type: "agent.reconnect", AfterMS: n.After.Milliseconds()}
+	default:
+		return heartbeatFrame(n.At)
+	}
+}
+
+func heartbeatFrame(at time.Time) wire.Frame {
+	return wire.Frame{Type: "agent.heartbeat", Timestamp: json.RawMessage(strconv.AppendInt(nil, at.Unix(), 10))}
+}
+
+// about says which addressee and stream the frame speaks of.
+func about(f *wire.Frame, n edge.Notice) {
+	f.To, f.Space = string(n.To.Agent), n.To.Space
+	if n.To.IsSpace() {
+		f.EventID = n.Stream
+	} else {
+		f.StreamID = n.Stream
+	}
+}
+
+// ping asks the peer for a sign of life, and gives one where a heartbeat is due with it.
+func (c *conn) ping(n edge.Notice) {
+	out := buffer.Get()
+	defer buffer.Put(out)
+	var data [8]byte
+	binary.BigEndian.PutUint64(data[:], n.Data)
+	out.B = frame.AppendControl(out.B, frame.Ping, data[:])
+	beats := !n.At.IsZero()
+	if beats {
+		at, f := len(out.B), heartbeatFrame(n.At)
+		out.B = frame.End(f.Append(frame.Begin(out.B)), at, frame.Text)
+	}
+	if c.out.AppendQuiet(out.B) && beats {
+		c.told.Add(1)
+		c.door.stats.FramesOut.Add(1)
+	}
+}
+
+// control queues a control frame.
+func (c *conn) control(op frame.Op, payload []byte) {
+	if b, ok := c.out.Begin(); ok {
+		c.out.Commit(frame.AppendControl(b, op, payload))
+	}
+}
+
+// queue appends a frame behind what is queued.
+func (c *conn) queue(f *wire.Frame) {
+	if b, ok := c.out.Begin(); ok {
+		c.out.Commit(c.appendFrame(b, f))
+	}
+}
+
+// queueInTurn queues a frame once the peer has taken enough of what is queued. It must not be called by a verb.
+func (c *conn) queueInTurn(f *wire.Frame) {
+	c.out.AwaitRoom()
+	c.queue(f)
+}
+
+// appendFrame appends a frame that is no delivery; an error in its place where the peer does not take one as large.
+func (c *conn) appendFrame(dst []byte, f *wire.Frame) []byte {
+	at := len(dst)
+	b := frame.Begin(dst)
+	begin := len(b)
+	if b = f.Append(b); len(b)-begin > c.frameSize() {
+		instead := f.Refuse(errTooLarge)
+		b = instead.Append(b[:begin])
+	}
+	c.told.Add(1)
+	c.door.stats.FramesOut.Add(1)
+	return frame.End(b, at, frame.Text)
+}
+
+// errTooLarge is told in the place of an answer that the peer does not take.
+var errTooLarge = agora.Errorf(agora.MessageTooLarge, "the answer is larger than a frame that this connection takes")
+
+// sizes are what a connection knows of the sizes of frames.
+type sizes struct {
+	most    int        // bytes of a frame that the peer takes, as it has said; 0 where it has not
+	largest int        // bytes of the largest delivery so far: the writing goroutine's, as the next
+	at      edge.Place // where that stands
+}
+
+// limitFrames sets how large a frame may be that the peer is sent, as it has said; 0 where it has not. It returns what holds: limits.frame at most.
+// It is called before anything is delivered.
+func (c *conn) limitFrames(most int) int {
+	if most > 0 {
+		c.sizes.Store(&sizes{most: min(most, c.door.node.frame)})
+	}
+	return c.frameSize()
+}
+
+// frameSize returns how large a frame may be that the peer is sent.
+func (c *conn) frameSize() int {
+	z := c.sizes.Load()
+	if z == nil {
+		return c.door.node.frame
+	}
+	return cmp.Or(z.most, c.door.node.frame)
+}
+
+// noteLarge notes a large delivery, where it is the largest.
+func (c *conn) noteLarge(size int, d *edge.Delivery) {
+	z := c.sizes.Load()
+	if z == nil {
+		z = new(sizes)
+		c.sizes.Store(z)
+	}
+	if size > z.largest {
+		z.largest, z.at = size, d.Place()
+	}
 }
