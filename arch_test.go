@@ -50,7 +50,7 @@ var layers = map[string][]string{
 	"edge/web":             {".", "edge", "edge/admission", "internal/budget", "internal/origin", "internal/rawjson"},
 	"edge/tools":           {".", "presence", "edge/admission", "internal/pause", "internal/workpath"},
 	"edge/carrier":         {".", "edge", "edge/call", "edge/tools", "presence", "wire", "wire/aip", "wire/iat", "wire/p2p"},
-	"edge/iat":             {"edge/deliver", ".", "presence", "edge", "edge/approval", "edge/call", "edge/directory", "edge/tools", "edge/web", "wire", "wire/iat", "internal/buffer", "internal/early", "internal/latency", "internal/pump"},
+	"edge/iat":             {"edge/deliver", ".", "presence", "edge", "edge/approval", "edge/call", "edge/directory", "edge/tools", "edge/web", "edge/ws/frame", "wire", "wire/iat", "internal/buffer", "internal/early", "internal/latency"},
 	"edge/aip":             {".", "presence", "edge", "edge/admission", "edge/call", "edge/carrier", "edge/demux", "edge/dial", "edge/directory", "wire", "wire/aip", "internal/latency", "internal/pause", "internal/trace", "internal/origin"},
 	"edge/p2p":             {".", "presence", "edge", "edge/admission", "edge/carrier", "edge/directory", "edge/web", "wire", "wire/p2p", "internal/latency", "internal/lock", "internal/p2phost", "internal/pause", "internal/origin"},
 	"edge/rest":            {".", "edge/call", "edge/carrier", "edge/directory", "edge/web", "wire", "wire/listing"},

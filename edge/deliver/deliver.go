@@ -39,7 +39,9 @@ const (
 )
 
 func (s stage) String() string {
-	return [...]string{"quiet", "called", "writes", "pulls", "pulls, another one called", "pulls, another one writes", "pulled, another one writes"}[s]
+	return [...]string{
+		"quiet", "called", "writes", "pulls", "pulls, another one called", "pulls, another one writes", "pulled, another one writes",
+	}[s]
 }
 
 // event is what moves an outbox from one stage to the next.

@@ -62,6 +62,16 @@ func (o *Outbox) Init(l Line, w *Writers, a edge.Admission) {
 	o.line, o.writers, o.slot = l, w, a.Slot()
 }
 
+// Hold has nothing be written until Start, as the line is not up yet. It comes right behind Init.
+func (o *Outbox) Hold() { o.stage = writes }
+
+// Start ends Hold.
+func (o *Outbox) Start() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.handOn()
+}
+
 // Wake is for the session, to call when Pull has something.
 func (o *Outbox) Wake() {
 	o.mu.Lock()
@@ -115,9 +125,12 @@ func (o *Outbox) Commit(b []byte) {
 	o.mu.Unlock()
 }
 
-// CommitLast is Commit for the last frame of the connection. What is queued has until the linger to be taken.
+// CommitLast is Commit for the last frame of the connection, or none. What is queued has until the linger to be taken.
 func (o *Outbox) CommitLast(b []byte) {
-	o.pending.B = b
+	if o.pending.B = b; len(b) == 0 {
+		buffer.Put(o.pending)
+		o.pending = nil
+	}
 	o.callLocked()
 	o.shutLocked()
 	o.mu.Unlock()
@@ -153,16 +166,21 @@ func (o *Outbox) AppendQuiet(frames []byte) bool {
 		o.takePending(left)
 		o.pending = left
 	}
+	o.handOn()
+	return true
+}
+
+// handOn ends the time in which the caller stood for the writer: one comes where something came up meanwhile. mu is held.
+func (o *Outbox) handOn() {
 	if o.pending != nil || o.mailbox == due || o.life != open {
 		o.stage = called
 		o.slot.MarkActive()
 		o.writers.call(o)
-		return true
+		return
 	}
 	o.stage = quiet
 	o.restLocked()
 	o.roomy()
-	return true
 }
 
 // AwaitRoom returns once the peer has taken enough of what is queued. A verb must not call it.

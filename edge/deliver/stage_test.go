@@ -7,7 +7,8 @@ func TestAStageSaysWhoWrites(t *testing.T) {
 	type who struct{ called, main, pulls, besideCalled, beside bool }
 	is := map[stage]who{
 		quiet: {}, called: {called: true}, writes: {main: true}, pulls: {main: true, pulls: true},
-		pullsCalled: {main: true, pulls: true, besideCalled: true}, pullsBeside: {main: true, pulls: true, beside: true}, pulledBeside: {main: true, beside: true},
+		pullsCalled: {main: true, pulls: true, besideCalled: true}, pullsBeside: {main: true, pulls: true, beside: true},
+		pulledBeside: {main: true, beside: true},
 	}
 	for s := range stage(len(next)) {
 		for e := range nEvents {

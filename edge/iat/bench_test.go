@@ -16,11 +16,6 @@ import (
 	"github.com/agora-relay/agora/wire/iat"
 )
 
-// nowhere is a sink's other half: what would be written to a socket is thrown away.
-type nowhere struct{ sink }
-
-func (nowhere) write([]byte) error { return nil }
-
 // chunks returns a pull of chunks of one stream, of this dialect or of the edge's own.
 func chunks(b *testing.B, n int, own bool) []edge.Delivery {
 	b.Helper()
@@ -49,39 +44,24 @@ func chunkEnvelope() []byte {
 		`"metadata":{"ttl":3},"payload":{"text":"` + strings.Repeat("words ", 17) + `"}}`)
 }
 
-// BenchmarkCourier is what a chunk costs from a pull to what is written, for each way down. It allocates nothing.
-func BenchmarkCourier(b *testing.B) {
+// BenchmarkEncode is what a chunk costs from a pull to what is written, for each way down. It allocates nothing.
+func BenchmarkEncode(b *testing.B) {
 	door := &Door{stats: newStats(), now: time.Now}
-	var out int64
-	for name, s := range map[string]sink{"events": &eventSink{}, "frames": &frameSink{door: door, out: &out}} {
+	for name, line := range map[string]line{"events": &eventLine{}, "frames": &frameLine{}} {
 		for dialect, own := range map[string]bool{"iat": true, "agora": false} {
 			b.Run(name+"/of "+dialect, func(b *testing.B) {
 				const pulled = 64
 				ds := chunks(b, pulled, own)
-				c := &courier{door: door, link: newLink(0), sink: nowhere{s}, now: time.Now(), streams: map[stream]string{{"agent-1", "m-1"}: "m-1"}}
+				l := &link{door: door, line: line, streams: map[stream]string{{"agent-1", "m-1"}: "m-1"}}
+				var out []byte
 				b.ReportAllocs()
 				for i := 0; b.Loop(); i++ {
-					c.deliver(b.Context(), &ds[i%pulled])
-					if i%pulled == pulled-1 {
-						if err := c.flush(); err != nil {
-							b.Fatal(err)
-						}
+					if i%pulled == 0 {
+						out = l.Encode(out[:0], ds, nil)
 					}
 				}
 			})
 		}
-	}
-}
-
-// BenchmarkLink is what it costs to wake a downlink that is woken already, and to take that.
-func BenchmarkLink(b *testing.B) {
-	l := newLink(0)
-	b.ReportAllocs()
-	for b.Loop() {
-		l.Wake()
-		l.Wake()
-		<-l.signal
-		l.take()
 	}
 }
 
@@ -106,8 +86,8 @@ func BenchmarkChunkIn(b *testing.B) {
 func BenchmarkSocketRead(b *testing.B) {
 	read := make(chan int)
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		c, err := upgrader.Upgrade(batching{w}, r, nil)
-		if err != nil || flush(c, nil) != nil {
+		c, err := upgrader.Upgrade(sharing{w, new(shared)}, r, nil)
+		if err != nil {
 			return
 		}
 		defer c.Close()

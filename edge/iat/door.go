@@ -14,6 +14,7 @@ import (
 	"github.com/agora-relay/agora"
 	"github.com/agora-relay/agora/edge"
 	"github.com/agora-relay/agora/edge/approval"
+	"github.com/agora-relay/agora/edge/deliver"
 	"github.com/agora-relay/agora/edge/tools"
 	"github.com/agora-relay/agora/edge/web"
 	"github.com/agora-relay/agora/wire/iat"
@@ -47,13 +48,21 @@ type Door struct {
 	kit   *web.Kit
 	now   func() time.Time // of the cluster
 	stats *Stats
-	work  sync.WaitGroup // writers of sockets
+	work  sync.WaitGroup // writers
+
+	writers deliver.Writers
 }
 
 // New returns a door of a node, whose requests a kit lets in. Its requests end with the kit.
 func New(n *edge.Node, k *web.Kit, cfg Config) *Door {
-	return &Door{cfg: cfg.withDefaults(), node: n, kit: k, now: n.Config().Broker.Now, stats: newStats()}
+	d := &Door{cfg: cfg.withDefaults(), node: n, kit: k, now: n.Config().Broker.Now, stats: newStats()}
+	d.writers.Answers, d.writers.Linger, d.writers.Work, d.writers.Log = maxAnswers, writeTime, &d.work, d.cfg.Log
+	d.writers.Init()
+	return d
 }
+
+// maxAnswers is how many bytes may wait for an agent, beside deliveries, before its socket is read no further.
+const maxAnswers = 1 << 20
 
 // Stats returns the door's counters. They go on counting.
 func (d *Door) Stats() *Stats { return d.stats }
@@ -86,7 +95,10 @@ func (d *Door) Mount(mux *http.ServeMux) {
 }
 
 // Wait returns when nothing of the door runs, after its kit was closed.
-func (d *Door) Wait() { d.work.Wait() }
+func (d *Door) Wait() {
+	d.writers.End()
+	d.work.Wait()
+}
 
 // traceOf returns the W3C traceparent of what says a trace id: that of the trace where the id is one, else the header of the request that brings it.
 func traceOf(id, header string) string {

@@ -7,10 +7,12 @@ import (
 	"errors"
 	"net/http"
 	"strconv"
+	"sync"
 	"time"
 
 	"github.com/agora-relay/agora"
 	"github.com/agora-relay/agora/edge"
+	"github.com/agora-relay/agora/edge/deliver"
 	"github.com/agora-relay/agora/edge/web"
 	"github.com/agora-relay/agora/wire"
 	"github.com/agora-relay/agora/wire/iat"
@@ -23,20 +25,23 @@ const (
 )
 
 // events is the downlink of an agent: what it is sent, as events whose ids are positions. It waits on a small stack, as most downlinks are quiet for most
-// of their time: what goes deep is done apart.
+// of their time: what goes deep is done apart, by the door's writers.
 func (d *Door) events(x *web.Exchange) error {
 	if x.Request.Method == http.MethodHead {
 		return d.headEvents(x)
 	}
-	var c *courier
+	var l *link
 	var err error
-	web.Apart(func() { c, err = d.openEvents(x) })
+	web.Apart(func() { l, err = d.openEvents(x) })
 	if err != nil {
 		return err
 	}
 	d.stats.Downlinks.Add(1)
 	defer d.stats.Downlinks.Add(-1)
-	return endEvents(x, c.session, c.run(x.Context()))
+	stop := context.AfterFunc(x.Context(), l.giveUp)
+	defer stop()
+	l.out.Wait()
+	return endEvents(x, l.out.Session.Load(), l.reason())
 }
 
 // headEvents answers who asks for the header of a downlink alone.
@@ -49,29 +54,30 @@ func (d *Door) headEvents(x *web.Exchange) error {
 }
 
 // openEvents opens the session of a downlink, and begins its events.
-func (d *Door) openEvents(x *web.Exchange) (*courier, error) {
+func (d *Door) openEvents(x *web.Exchange) (*link, error) {
 	h, err := d.hello(x)
 	if err != nil {
 		return nil, err
 	}
 	h.Proof = edge.ByReturn
-	l := newLink(h.Receipts)
+	line := &eventLine{reach: x.Reach()}
+	l := d.newLink(line, &h)
+	line.link = l
 	s, w, err := x.Actor.Open(x.Context(), h, l)
 	if err != nil {
 		return nil, err
 	}
 	x.Header().Set(tokenHeader, w.ResumeToken)
 	x.Header().Set(seqHeader, strconv.FormatUint(w.LastSeq, 10))
-	e, err := x.EventsEvery(d.cfg.KeepAlive)
-	if err == nil {
-		err = e.SendLines([]byte(retryLine))
+	if line.events, err = x.EventsEvery(d.cfg.KeepAlive); err == nil {
+		err = line.events.SendLines([]byte(retryLine))
 	}
 	if err != nil {
 		closeEvents(s, edge.Lost)
 		return nil, err
 	}
-	s.Begin()
-	return &courier{door: d, session: s, link: l, sink: &eventSink{events: e, reach: x.Reach(), session: s}}, nil
+	l.start(s)
+	return l, nil
 }
 
 // retryLine is the first thing that a downlink says: how long a browser waits before it opens the next one, in milliseconds.
@@ -140,13 +146,15 @@ func (d *Door) hello(x *web.Exchange) (h edge.Hello, err error) {
 	return h, nil
 }
 
-// eventSink writes envelopes as events.
-type eventSink struct {
-	events  *web.Events
-	reach   web.Reach
-	session *edge.Session
-	probes  []probe // whose sign of life is missing
-	asked   bool    // one of them is new: what has just been written is not acknowledged yet
+// eventLine has envelopes written as events.
+type eventLine struct {
+	events *web.Events
+	reach  web.Reach
+	link   *link
+
+	mu     sync.Mutex // guards the fields below
+	probes []probe    // whose sign of life is missing
+	armed  bool       // look is to be called
 }
 
 // probe is a sign of life that is waited for: that the peer's system has acknowledged more than it had.
@@ -162,46 +170,77 @@ const (
 	probeFor   = 5 * time.Second
 )
 
-func (s *eventSink) begin(dst []byte, seq uint64) []byte { return web.BeginEvent(dst, seq) }
+func (e *eventLine) begin(dst []byte, seq uint64) []byte { return web.BeginEvent(dst, seq) }
 
-func (s *eventSink) end(dst []byte, at int, _ uint64) []byte { return web.EndEvent(dst, at) }
+func (e *eventLine) end(dst []byte, at int, _ uint64) []byte { return web.EndEvent(dst, at) }
 
-func (s *eventSink) reconnect(dst []byte, after time.Duration) []byte {
+func (e *eventLine) reconnect(dst []byte, after time.Duration) []byte {
 	dst = append(dst, "event: reconnect\ndata: {\"after_ms\":"...)
 	return append(strconv.AppendInt(dst, after.Milliseconds(), 10), "}\n\n"...)
 }
 
-func (s *eventSink) probe(dst []byte, data uint64) ([]byte, error) {
-	acked, known := s.reach.Acked()
-	s.probes, s.asked = append(s.probes, probe{data, acked, known, time.Now().Add(probeFor)}), true
-	return append(dst, ":\n\n"...), nil
+func (e *eventLine) probe(dst []byte, data uint64) []byte {
+	acked, known := e.reach.Acked()
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.probes = append(e.probes, probe{data, acked, known, time.Now().Add(probeFor)})
+	return append(dst, ":\n\n"...)
 }
 
-func (s *eventSink) write(b []byte) error { return s.events.SendLines(b) }
+// last appends nothing: the handler's error is the last event.
+func (e *eventLine) last(dst []byte, _ edge.Reason) []byte { return dst }
+
+func (e *eventLine) write(b []byte, w *deliver.Writer) (int, error) {
+	w.Waits()
+	if err := e.events.SendLines(b); err != nil {
+		return 0, err
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if len(e.probes) > 0 {
+		e.arm()
+	}
+	return len(b), nil
+}
+
+// arm has look be called in a moment. mu is held.
+func (e *eventLine) arm() {
+	if !e.armed {
+		e.armed = true
+		time.AfterFunc(probeEvery, e.look)
+	}
+}
 
 // look tells the session of the signs of life that have come.
-func (s *eventSink) look() time.Duration {
-	if len(s.probes) == 0 {
-		return 0
+func (e *eventLine) look() {
+	acked, known := e.reach.Acked()
+	s, over := e.link.out.Session.Load(), e.link.out.Closing()
+	for _, data := range e.returned(acked, known, over) {
+		s.Pong(data)
 	}
-	if s.asked {
-		s.asked = false
-		return probeEvery
-	}
-	acked, known := s.reach.Acked()
-	now, left := time.Now(), s.probes[:0]
-	for _, p := range s.probes {
+}
+
+// returned returns the signs of life that have come, and has look be called again where some are missing and the downlink is not over.
+func (e *eventLine) returned(acked uint64, known, over bool) (data []uint64) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.armed = false
+	now, left := time.Now(), e.probes[:0]
+	for _, p := range e.probes {
 		switch {
 		case !p.known || known && acked > p.acked:
-			s.session.Pong(p.data)
+			data = append(data, p.data)
 		case now.Before(p.until):
 			left = append(left, p)
 		}
 	}
-	if len(left) == 0 {
-		s.probes = nil // a quiet downlink keeps nothing
-		return 0
+	if e.probes = left; len(left) == 0 || over {
+		e.probes = nil // a quiet downlink keeps nothing
+		return data
 	}
-	s.probes = left
-	return probeEvery
+	e.arm()
+	return data
 }
+
+// cut does nothing: the writing ends with the request, or when the peer has taken nothing for too long.
+func (e *eventLine) cut() {}

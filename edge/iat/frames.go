@@ -3,114 +3,102 @@ package iat
 import (
 	"bufio"
 	"encoding/binary"
-	"errors"
 	"net"
 	"net/http"
 	"slices"
 	"strconv"
-	"sync"
 	"time"
 
 	"github.com/gorilla/websocket"
 
+	"github.com/agora-relay/agora/edge"
+	"github.com/agora-relay/agora/edge/deliver"
+	"github.com/agora-relay/agora/edge/ws/frame"
 	"github.com/agora-relay/agora/internal/buffer"
 	"github.com/agora-relay/agora/internal/early"
 	"github.com/agora-relay/agora/wire/iat"
 )
 
-// frameSink writes envelopes as messages of a WebSocket.
-type frameSink struct {
-	door *Door
-	conn *websocket.Conn
-	out  *int64 // envelopes
+// frameLine has envelopes written as messages of a WebSocket.
+type frameLine struct {
+	link   *link
+	socket *shared
 }
 
-// First bytes of frames that are whole, and the lengths that say how a longer one follows (RFC 6455 section 5.2).
-const (
-	textFrame = 0x81
-	pingFrame = 0x89
+func (f *frameLine) begin(dst []byte, _ uint64) []byte { return frame.Begin(dst) }
 
-	length16, length64 = 126, 127
-)
-
-// frameHead is how much room is left for what stands before an envelope: most of them have a length of two bytes.
-const frameHead = 4
-
-func (s *frameSink) begin(dst []byte, _ uint64) []byte {
-	return append(dst, make([]byte, frameHead)...)
-}
-
-func (s *frameSink) end(dst []byte, at int, seq uint64) []byte {
-	*s.out++
+func (f *frameLine) end(dst []byte, at int, seq uint64) []byte {
 	if seq > 0 { // beside what the sender has said
 		dst = append(strconv.AppendUint(append(dst[:len(dst)-1], `,"seq":`...), seq, 10), '}')
 	}
-	head := dst[at-frameHead : at]
-	head[0] = textFrame
-	switch n := len(dst) - at; {
-	case n < length16:
-		head[1] = byte(n)
-		return append(dst[:at-2], dst[at:]...)
-	case n < 1<<16:
-		head[1] = length16
-		binary.BigEndian.PutUint16(head[2:], uint16(n))
-		return dst
-	default:
-		head[1] = length64
-		size := binary.BigEndian.AppendUint64(nil, uint64(n))
-		return slices.Replace(dst, at-2, at, size...)
-	}
+	return frame.End(dst, at-frame.HeadRoom, frame.Text)
 }
 
-func (s *frameSink) reconnect(dst []byte, after time.Duration) []byte {
-	e := s.door.says()
+func (f *frameLine) reconnect(dst []byte, after time.Duration) []byte {
+	e := f.link.door.says()
 	e.Type = iat.Notification
 	e.Payload = append(strconv.AppendInt([]byte(`{"action":"`+iat.ActionReconnect+`","after_ms":`), after.Milliseconds(), 10), '}')
-	dst = s.begin(dst, 0)
-	return s.end(e.Append(dst), len(dst), 0)
+	dst = f.begin(dst, 0)
+	return f.link.end(e.Append(dst), len(dst), 0)
 }
 
-func (s *frameSink) probe(dst []byte, data uint64) ([]byte, error) {
-	return binary.BigEndian.AppendUint64(append(dst, pingFrame, 8), data), nil
+// probe asks by a ping, whose pong tells.
+func (f *frameLine) probe(dst []byte, data uint64) []byte {
+	return frame.AppendControl(dst, frame.Ping, binary.BigEndian.AppendUint64(nil, data))
 }
 
-func (s *frameSink) look() time.Duration { return 0 } // pongs tell
+// last appends the close frame.
+func (f *frameLine) last(dst []byte, why edge.Reason) []byte {
+	code, known := closes[why.Cause]
+	if !known {
+		code = websocket.ClosePolicyViolation
+	}
+	return frame.AppendClose(dst, code, why.Text[:min(len(why.Text), maxReason)])
+}
 
-// write writes whole frames, behind what the connection has gathered.
-func (s *frameSink) write(b []byte) error { return flush(s.conn, b) }
+// maxReason is how long the text of a close frame may be: control frames are short.
+const maxReason = 120
 
-// batching has the connection that is taken over gather what is written to it.
-type batching struct{ http.ResponseWriter }
+func (f *frameLine) write(b []byte, w *deliver.Writer) (int, error) {
+	return deliver.WriteSocket(f.socket.Conn, b, w, writeTime, f)
+}
+
+// Wrote implements deliver.Progress.
+func (f *frameLine) Wrote(_ int, eased bool) {
+	if eased {
+		f.link.out.Session.Load().Alive()
+	}
+}
+
+func (f *frameLine) cut() { f.socket.Conn.Close() }
+
+// sharing has the connection that is taken over share its writing.
+type sharing struct {
+	http.ResponseWriter
+	socket *shared
+}
 
 // Hijack takes the connection over from the HTTP server.
-func (b batching) Hijack() (net.Conn, *bufio.ReadWriter, error) {
-	c, rw, err := early.Handshake{ResponseWriter: b.ResponseWriter}.Hijack()
-	if err != nil {
-		return nil, nil, err
-	}
-	return &batch{Conn: c}, rw, nil
+func (s sharing) Hijack() (c net.Conn, rw *bufio.ReadWriter, err error) {
+	s.socket.Conn, rw, err = early.Handshake{ResponseWriter: s.ResponseWriter}.Hijack()
+	return s.socket, rw, err
 }
 
-// batch is a connection whose writes wait for a flush: what a socket says beside what is delivered goes with that. It is read into large buffers while much
-// comes. Its methods may be called at the same time, but one goroutine reads.
-type batch struct {
+// shared is a connection that is read by gorilla's package and written by an outbox: what that package writes, frames that answer others, goes through
+// it as well. It is read into large buffers while much comes. One goroutine reads.
+type shared struct {
 	net.Conn
-	in   *buffer.Buffer // what was read and not taken; nil while there is nothing
-	used int            // of in
-	full bool           // the last read was as large as it could be: more may have come
-
-	mu  sync.Mutex // guards buf, and the writing
-	buf []byte
+	in   *buffer.Buffer  // what was read and not taken; nil while there is nothing
+	used int             // of in
+	full bool            // the last read was as large as it could be: more may have come
+	out  *deliver.Outbox // nil until the handshake is over
 }
-
-// batchBytes is how much waits at most; it is also what one write may take, within writeTime.
-const batchBytes = 64 << 10
 
 // readBytes is how much is read at once while much comes.
 const readBytes = 16 << 10
 
 // Read reads what has come.
-func (b *batch) Read(p []byte) (n int, err error) {
+func (b *shared) Read(p []byte) (n int, err error) {
 	if b.in == nil && !b.full {
 		n, err = b.Conn.Read(p)
 		b.full = n == len(p)
@@ -135,54 +123,16 @@ func (b *batch) Read(p []byte) (n int, err error) {
 	return n, err
 }
 
-// Write keeps p, and writes what there is where that is much.
-func (b *batch) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.buf = append(b.buf, p...)
-	if len(b.buf) < batchBytes {
-		return len(p), nil
+// Write queues whole frames.
+func (b *shared) Write(p []byte) (int, error) {
+	if b.out == nil {
+		return b.Conn.Write(p)
 	}
-	return len(p), b.flush(nil)
+	if !b.out.Append(p) {
+		return 0, net.ErrClosed
+	}
+	return len(p), nil
 }
 
-// SetWriteDeadline does nothing: each piece has a deadline of its own.
-func (b *batch) SetWriteDeadline(time.Time) error { return nil }
-
-// flush writes what there is, and then more. mu is held.
-func (b *batch) flush(more []byte) error {
-	if len(b.buf) > 0 {
-		kept := b.buf
-		b.buf = nil
-		if err := b.pieces(kept); err != nil {
-			return err
-		}
-	}
-	return b.pieces(more)
-}
-
-// pieces writes p, piece by piece. mu is held.
-func (b *batch) pieces(p []byte) error {
-	for len(p) > 0 {
-		n := min(len(p), batchBytes)
-		_ = b.Conn.SetWriteDeadline(time.Now().Add(writeTime)) // an error shows when it is written
-		if _, err := b.Conn.Write(p[:n]); err != nil {
-			return err
-		}
-		p = p[n:]
-	}
-	return nil
-}
-
-// flush writes what a socket has gathered, and then more.
-func flush(c *websocket.Conn, more []byte) error {
-	b, ok := c.NetConn().(*batch)
-	if !ok {
-		return errNoBatch
-	}
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.flush(more)
-}
-
-var errNoBatch = errors.New("connection gathers nothing")
+// SetWriteDeadline does nothing: the outbox sees to its writes.
+func (b *shared) SetWriteDeadline(time.Time) error { return nil }

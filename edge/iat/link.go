@@ -1,30 +1,50 @@
 package iat
 
 import (
+	"strconv"
 	"sync"
+	"sync/atomic"
+	"time"
 
 	"github.com/agora-relay/agora"
 	"github.com/agora-relay/agora/edge"
+	"github.com/agora-relay/agora/edge/deliver"
 	"github.com/agora-relay/agora/wire/iat"
 )
 
-// link is what a session has to tell its agent until the goroutine that writes takes it: the session's Conn, whatever writes.
-type link struct {
-	signal   chan struct{} // holds one token while there is something to take
-	receipts agora.Receipts
-
-	mu    sync.Mutex // guards the fields below
-	items []item
-	asked map[string]bool // envelopes of which a receipt is wanted; made when there is one
-	tasks map[task]bool   // that the agent has given to others and knows of no end of; made when there is one
-	woken bool            // a pull may have something
-	why   *edge.Reason    // the link is to end; nil while it is not
+// line is what a downlink stands on: events, or a WebSocket. Its appending methods are called with the outbox locked, or by the writer.
+type line interface {
+	begin(dst []byte, seq uint64) []byte                      // appends what stands before an envelope
+	end(dst []byte, at int, seq uint64) []byte                // appends what stands behind an envelope that begins at a place in dst
+	reconnect(dst []byte, after time.Duration) []byte         // appends that the agent is to come back elsewhere
+	probe(dst []byte, data uint64) []byte                     // asks for a sign of life, which the session's Pong is told
+	last(dst []byte, why edge.Reason) []byte                  // appends what is said last, where the line itself says it
+	write(b []byte, w *deliver.Writer) (taken int, err error) // as deliver.Line says
+	cut()                                                     // has the line end at once
 }
 
-// item is something to be told beside deliveries: an envelope, or a notice of the session.
-type item struct {
-	envelope []byte // nil for a notice
-	notice   edge.Notice
+// link is the downlink of an agent: the session's Conn, and the line of its outbox.
+type link struct {
+	door     *Door
+	line     line
+	out      deliver.Outbox
+	agent    agora.AgentID
+	receipts agora.Receipts
+	streams  map[stream]string // ids of the envelopes that opened streams to the agent; made when there is one. The writer's
+	told     atomic.Int64      // envelopes that were written, or are to be
+
+	mu    sync.Mutex      // guards the fields below; the outbox may be locked, and is not called
+	asked map[string]bool // envelopes of which a receipt is wanted; made when there is one
+	tasks map[task]bool   // that the agent has given to others and knows of no end of; made when there is one
+	why   edge.Reason     // the link ends; the zero value while it does not
+}
+
+// newLink returns a link to a line that is not up yet: what it is told waits until its outbox is started.
+func (d *Door) newLink(l line, h *edge.Hello) *link {
+	k := &link{door: d, line: l, agent: h.Card.ID, receipts: h.Receipts}
+	k.out.Init(k, &d.writers, h.Admission)
+	k.out.Hold()
+	return k
 }
 
 // task is a task that was given.
@@ -58,97 +78,156 @@ func (l *link) ends(callee agora.AgentID, request string) bool {
 	return given
 }
 
-// maxNotices bounds what waits to be told beside deliveries: an agent that takes none of it is given up.
-const maxNotices = 4096
-
-func newLink(receipts agora.Receipts) *link {
-	return &link{signal: make(chan struct{}, 1), receipts: receipts}
-}
-
-// tell says that there is something to take. It does not block.
-func (l *link) tell() {
-	select {
-	case l.signal <- struct{}{}:
-	default:
-	}
+// start lets deliveries of a session flow: the line is up.
+func (l *link) start(s *edge.Session) {
+	l.out.Session.Store(s)
+	s.Begin()
+	l.out.Start()
 }
 
 // Wake is called by the session when Pull has something.
-func (l *link) Wake() {
-	l.mu.Lock()
-	l.woken = true
-	l.mu.Unlock()
-	l.tell()
-}
+func (l *link) Wake() { l.out.Wake() }
 
-// Notify keeps a notice until it is written.
+// Notify queues what the session tells its agent beside deliveries.
 func (l *link) Notify(n edge.Notice) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if n.Kind != edge.NoticeReceipt || l.wants(n) {
-		l.put(item{notice: n})
-	}
-}
-
-// say keeps an envelope until it is written.
-func (l *link) say(envelope []byte) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.put(item{envelope: envelope})
-}
-
-// put keeps an item; mu is held.
-func (l *link) put(i item) {
-	if len(l.items) >= maxNotices {
-		l.end(edge.Reason{Cause: edge.Stalled, Text: "the agent takes nothing of what it is told"})
+	switch n.Kind {
+	case edge.NoticeReceipt:
+		if !l.wants(n) {
+			return
+		}
+	case edge.NoticePing, edge.NoticeReconnect, edge.NoticeFault:
+	default: // the dialect has no word for it
 		return
 	}
-	l.items = append(l.items, i)
-	l.tell()
+	b, ok := l.out.Begin()
+	if !ok {
+		return
+	}
+	switch n.Kind {
+	case edge.NoticePing:
+		b = l.line.probe(b, n.Data)
+	case edge.NoticeReconnect:
+		b = l.line.reconnect(b, n.After)
+	case edge.NoticeFault:
+		id := n.RequestID
+		if id == "" {
+			id = n.Stream
+		}
+		b = l.appendFault(b, &iat.Fault{Err: n.Err, ID: id, From: string(l.agent)})
+	case edge.NoticeReceipt:
+		b = l.appendReceipt(b, &n)
+	}
+	l.out.Commit(b)
 }
 
-// wants reports whether the agent has asked for a receipt. mu is held.
+// say queues an envelope.
+func (l *link) say(envelope []byte) {
+	if b, ok := l.out.Begin(); ok {
+		b = l.line.begin(b, 0)
+		l.out.Commit(l.end(append(b, envelope...), len(b), 0))
+	}
+}
+
+// end appends what stands behind an envelope, and counts it.
+func (l *link) end(dst []byte, at int, seq uint64) []byte {
+	l.told.Add(1)
+	return l.line.end(dst, at, seq)
+}
+
+// appendFault appends an error.
+func (l *link) appendFault(dst []byte, f *iat.Fault) []byte {
+	l.door.stats.Errors.Count(f.Err.Code)
+	dst = l.line.begin(dst, 0)
+	return l.end(iat.AppendFault(dst, l.door.says(), f), len(dst), 0)
+}
+
+// appendReceipt appends the receipt of an envelope, or of all chunks of a stream up to one.
+func (l *link) appendReceipt(dst []byte, n *edge.Notice) []byte {
+	e := l.door.says()
+	e.Type, e.Parent, e.To = iat.Notification, n.RequestID, string(l.agent)
+	if e.Parent == "" {
+		e.Parent = n.Stream
+	}
+	e.Payload = append(strconv.AppendUint([]byte(`{"action":"`+iat.ActionReceipt+`","status":"stored","seq":`), n.Seq, 10), '}')
+	dst = l.line.begin(dst, 0)
+	return l.end(e.Append(dst), len(dst), 0)
+}
+
+// wants reports whether the agent has asked for a receipt.
 func (l *link) wants(n edge.Notice) bool {
 	if l.receipts&n.Tier != 0 {
 		return true
 	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	wanted := l.asked[n.RequestID]
 	delete(l.asked, n.RequestID)
 	return wanted
 }
 
+// maxAsked bounds how many receipts a link has in mind that are wanted.
+const maxAsked = 4096
+
 // ask notes that a receipt of an envelope is wanted.
 func (l *link) ask(id string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.asked == nil || len(l.asked) > maxNotices {
+	if l.asked == nil || len(l.asked) > maxAsked {
 		l.asked = map[string]bool{}
 	}
 	l.asked[id] = true
 }
 
-// Close has the link end once what there is was written.
+// Close has the link end once what there is was written, and why.
 func (l *link) Close(r edge.Reason) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.end(r)
-}
-
-// end is Close; mu is held.
-func (l *link) end(r edge.Reason) {
-	if l.why == nil {
-		l.why = &r
+	l.because(r)
+	b, ok := l.out.Begin()
+	if !ok {
+		return
 	}
-	l.tell()
+	if r.Code != "" {
+		b = l.appendFault(b, &iat.Fault{Err: agora.Errorf(r.Code, "%s", r.Text)})
+	}
+	l.out.CommitLast(l.line.last(b, r))
 }
 
-// take returns what there is.
-func (l *link) take() (items []item, pull bool, why *edge.Reason) {
+// because notes why the link ends. The first word counts.
+func (l *link) because(r edge.Reason) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	items, pull, why = l.items, l.woken, l.why
-	l.items, l.woken = nil, false
-	return items, pull && why == nil, why
+	if l.why.Cause == 0 {
+		l.why = r
+	}
 }
 
-var _ edge.Conn = (*link)(nil)
+// reason returns why the link has ended.
+func (l *link) reason() edge.Reason {
+	l.because(edge.Reason{Cause: edge.Lost})
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.why
+}
+
+// Write implements deliver.Line.
+func (l *link) Write(b []byte, w *deliver.Writer) (int, error) { return l.line.write(b, w) }
+
+// Kill implements deliver.Line.
+func (l *link) Kill(why edge.Cause) {
+	l.because(edge.Reason{Cause: why, Text: "the agent takes nothing of what it is told"})
+	l.out.GiveUp()
+	l.line.cut()
+}
+
+// Ended implements deliver.Line: all is said.
+func (l *link) Ended(*deliver.Writer) { l.line.cut() }
+
+// giveUp ends the link at once, as its request is over.
+func (l *link) giveUp() {
+	l.out.Shut()
+	l.Kill(edge.Lost)
+}
+
+var (
+	_ edge.Conn    = (*link)(nil)
+	_ deliver.Line = (*link)(nil)
+)

@@ -1,7 +1,6 @@
 package iat
 
 import (
-	"cmp"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -70,7 +69,9 @@ func (d *Door) openSocket(x *web.Exchange) (*peer, error) {
 		return nil, err
 	}
 	h.Proof = edge.ByPong
-	l := newLink(h.Receipts)
+	line := &frameLine{socket: new(shared)}
+	l := d.newLink(line, &h)
+	line.link = l
 	s, w, err := x.Actor.Open(x.Context(), h, l)
 	if e := agora.AsError(err); err != nil && e.Code == agora.AgentExists {
 		return nil, d.turnOut(x, e)
@@ -79,15 +80,14 @@ func (d *Door) openSocket(x *web.Exchange) (*peer, error) {
 		return nil, err
 	}
 	header := http.Header{tokenHeader: {w.ResumeToken}, seqHeader: {strconv.FormatUint(w.LastSeq, 10)}}
-	c, err := upgrader.Upgrade(batching{x.TakeOver()}, x.Request, header)
-	if err == nil {
-		err = flush(c, nil) // the answer to the handshake
-	}
+	c, err := upgrader.Upgrade(sharing{x.TakeOver(), line.socket}, x.Request, header)
 	if err != nil { // it has been answered, as far as it can be
 		s.Report(edge.Ending{Cause: edge.Lost})
 		s.Closed(false)
 		return nil, nil
 	}
+	line.socket.out = &l.out
+	l.start(s)
 	return &peer{door: d, exchange: x, session: s, link: l, conn: c}, nil
 }
 
@@ -119,49 +119,25 @@ type peer struct {
 	envelope iat.Envelope // what was said last
 	faults   int          // since
 	since    time.Time    // when they are counted from
-	flooded  bool         // they were too many
-	in, out  int64        // envelopes
+	in       int64        // envelopes
 }
 
-// serve reads and writes until the socket ends, and settles the session.
+// serve reads until the socket ends, and settles the session.
 func (p *peer) serve(ctx context.Context) {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	var writer sync.WaitGroup
-	var why edge.Reason
-	p.session.Begin()
-	writer.Go(func() {
-		c := &courier{door: p.door, session: p.session, link: p.link, sink: &frameSink{door: p.door, conn: p.conn, out: &p.out}}
-		if why = c.run(ctx); why.Cause != edge.Lost {
-			p.close(why)
-		}
-		p.conn.Close() // which ends the reading
-	})
-	cause, code := p.read(ctx)
-	_ = flush(p.conn, nil) // the close frame that answers
-	if p.flooded {
-		writer.Wait() // it says what was wrong last, and why it is over
-	}
-	cancel()
-	writer.Wait()
+	stop := context.AfterFunc(ctx, p.link.giveUp)
+	defer stop()
+	out := &p.link.out
+	cause, code := p.read(out.Context())
+	out.Shut() // behind the close frame that answers
+	out.GiveUp()
+	out.Wait()
 	p.conn.Close()
-	if why.Cause != 0 && why.Cause != edge.Lost {
+	if why := p.link.reason(); why.Cause != edge.Lost {
 		cause = why.Cause
 	}
-	p.session.Report(edge.Ending{Cause: cause, Code: code, FramesIn: p.in, FramesOut: p.out})
+	p.session.Report(edge.Ending{Cause: cause, Code: code, FramesIn: p.in, FramesOut: p.link.told.Load()})
 	p.session.Closed(cause == edge.Goodbye)
 }
-
-// close says why the socket is closed.
-func (p *peer) close(why edge.Reason) {
-	code, text := cmp.Or(closes[why.Cause], websocket.ClosePolicyViolation), why.Text
-	message := websocket.FormatCloseMessage(code, text[:min(len(text), maxReason)])
-	_ = p.conn.WriteControl(websocket.CloseMessage, message, time.Now().Add(writeTime)) // whoever has gone needs no word
-	_ = flush(p.conn, nil)
-}
-
-// maxReason is how long the text of a close frame may be: control frames are short.
-const maxReason = 120
 
 // read takes what the agent says until the socket ends.
 func (p *peer) read(ctx context.Context) (cause edge.Cause, code int) {
@@ -175,10 +151,7 @@ func (p *peer) read(ctx context.Context) (cause edge.Cause, code int) {
 	})
 	p.conn.SetPingHandler(func(data string) error {
 		p.session.Alive()
-		if err := p.conn.WriteControl(websocket.PongMessage, []byte(data), time.Now().Add(writeTime)); err != nil {
-			return err
-		}
-		return flush(p.conn, nil)
+		return p.conn.WriteControl(websocket.PongMessage, []byte(data), time.Now().Add(writeTime))
 	})
 	for {
 		kind, r, err := p.conn.NextReader()
@@ -202,6 +175,10 @@ func (p *peer) message(ctx context.Context, kind int, r io.Reader) (err error) {
 	if b.B, err = readUpTo(r, b.B, p.door.cfg.Frame+1); err != nil {
 		return err
 	}
+	if !p.link.out.Enter() {
+		return nil // it is closing
+	}
+	defer p.link.out.Leave()
 	p.in++
 	p.door.stats.Moved.Add(1)
 	if err := p.say(ctx, kind, b.B); err != nil && !p.refuse(err) {
@@ -342,7 +319,6 @@ func (p *peer) refuse(err error) bool {
 	if p.faults++; p.faults <= p.door.cfg.MaxErrors {
 		return true
 	}
-	p.flooded = true
 	p.link.Close(edge.Reason{Cause: edge.Refused, Text: "too many errors"})
 	return false
 }

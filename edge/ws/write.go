@@ -4,9 +4,7 @@ import (
 	"cmp"
 	"encoding/binary"
 	"encoding/json"
-	"net"
 	"strconv"
-	"sync"
 	"time"
 
 	"github.com/agora-relay/agora"
@@ -18,76 +16,19 @@ import (
 	"github.com/agora-relay/agora/wire"
 )
 
-const (
-	piece    = 64 << 10 // what one write may take: each has a deadline of its own
-	stalling = 10 * time.Millisecond
-)
-
-// Write writes what the socket takes at once, and the rest piece by piece: it implements deliver.Line.
+// Write implements deliver.Line.
 func (c *conn) Write(b []byte, w *deliver.Writer) (taken int, err error) {
-	a := attempts.Get().(*attempt)
-	taken = a.on(c.socket, b)
-	attempts.Put(a)
-	if taken > 0 {
-		c.wrote(taken)
-	}
-	if taken == len(b) || w == nil {
-		return taken, nil
-	}
-	w.Waits()
-	for taken < len(b) {
-		n := min(len(b)-taken, piece)
-		begin := time.Now()
-		c.socket.SetWriteDeadline(begin.Add(c.door.node.timeout))
-		if _, err := c.socket.Write(b[taken:][:n]); err != nil {
-			return taken, err
-		}
-		// What the system takes at once proves nothing, as it may only fill its
-		// buffers; having had to wait for room does.
-		if n == piece && time.Since(begin) > stalling {
-			c.alive()
-		}
-		taken += n
-		c.wrote(n)
-	}
-	return taken, nil
+	return deliver.WriteSocket(c.socket, b, w, c.door.node.timeout, c)
 }
 
-// wrote counts a write of n bytes.
-func (c *conn) wrote(n int) {
+// Wrote counts a write of n bytes.
+func (c *conn) Wrote(n int, eased bool) {
 	c.door.stats.Writes.Add(1)
 	c.door.stats.BytesOut.Add(int64(n))
 	c.traffic.bytesOut += int64(n)
-}
-
-// attempt writes to a socket as much as it takes at once.
-type attempt struct {
-	bytes []byte
-	taken int
-	write func(fd uintptr)
-}
-
-var attempts = sync.Pool{New: func() any {
-	a := new(attempt)
-	a.write = func(fd uintptr) { a.taken = writeSome(fd, a.bytes) }
-	return a
-}}
-
-// on writes b and returns how many bytes the socket took; 0 where it can't be written to without waiting, as over TLS. Why it
-// took no more, the caller finds out by waiting. Nobody else may be writing to it.
-func (a *attempt) on(socket net.Conn, b []byte) int {
-	tcp, direct := socket.(*net.TCPConn)
-	if !direct {
-		return 0
+	if eased {
+		c.alive()
 	}
-	raw, err := tcp.SyscallConn()
-	if err != nil {
-		return 0
-	}
-	a.bytes, a.taken = b, 0
-	_ = raw.Control(a.write) // an error leaves taken at 0
-	a.bytes = nil
-	return a.taken
 }
 
 // Encode appends deliveries as WebSocket frames: it implements deliver.Line.

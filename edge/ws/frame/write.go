@@ -22,9 +22,9 @@ const (
 // Final marks, in its first byte, a frame that ends its message: all that this package writes do.
 const Final = 0x80
 
-// headRoom is what Begin keeps free: the header of all frames but the
+// HeadRoom is what Begin keeps free: the header of all frames but the
 // shortest, which are moved back, and the longest, which are moved on.
-const headRoom = 4
+const HeadRoom = 4
 
 // maxControl is the largest payload of a control frame.
 const maxControl = 125
@@ -34,12 +34,12 @@ const maxControl = 125
 func Begin(dst []byte) []byte { return append(dst, 0, 0, 0, 0) }
 
 // End writes the header of the unmasked frame whose payload is
-// dst[at+headRoom:]. What it writes ends dst.
+// dst[at+HeadRoom:]. What it writes ends dst.
 func End(dst []byte, at int, op Op) []byte {
-	n := len(dst) - at - headRoom
+	n := len(dst) - at - HeadRoom
 	switch {
 	case n <= maxControl:
-		copy(dst[at+2:], dst[at+headRoom:])
+		copy(dst[at+2:], dst[at+HeadRoom:])
 		dst = dst[:at+2+n]
 		dst[at+1] = byte(n)
 	case n <= 0xffff:
@@ -47,7 +47,7 @@ func End(dst []byte, at int, op Op) []byte {
 		binary.BigEndian.PutUint16(dst[at+2:], uint16(n))
 	default:
 		dst = append(dst, 0, 0, 0, 0, 0, 0)
-		copy(dst[at+10:], dst[at+headRoom:at+headRoom+n])
+		copy(dst[at+10:], dst[at+HeadRoom:at+HeadRoom+n])
 		dst[at+1] = 127
 		binary.BigEndian.PutUint64(dst[at+2:], uint64(n))
 	}

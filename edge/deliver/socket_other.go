@@ -1,6 +1,6 @@
 //go:build !unix
 
-package ws
+package deliver
 
 // writeSome leaves writing to a writer, which may wait.
 func writeSome(uintptr, []byte) int { return 0 }
