@@ -11,10 +11,13 @@ package ws
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"log/slog"
+	"math/rand/v2"
 	"net/http"
 	"net/netip"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/agora-relay/agora"
@@ -22,6 +25,7 @@ import (
 	"github.com/agora-relay/agora/edge/admission"
 	"github.com/agora-relay/agora/edge/carrier"
 	"github.com/agora-relay/agora/edge/deliver"
+	"github.com/agora-relay/agora/internal/latency"
 	"github.com/agora-relay/agora/internal/origin"
 	"github.com/agora-relay/agora/internal/turns"
 	"github.com/agora-relay/agora/wire"
@@ -187,3 +191,47 @@ var (
 	goingAway   = edge.Reason{Cause: edge.Drained, Text: "the edge is going away"}
 	errDraining = &agora.Error{Code: agora.Unavailable, Message: goingAway.Text, RetryAfter: time.Second}
 )
+
+// Stats counts what a door does. All fields may be read at any time.
+type Stats struct {
+	Connections atomic.Int64 // open now
+	Accepted    atomic.Int64 // upgraded so far
+	Refused     atomic.Int64 // refused before the upgrade
+	FramesIn    atomic.Int64
+	BytesIn     atomic.Int64
+	FramesOut   atomic.Int64
+	BytesOut    atomic.Int64
+	Writes      atomic.Int64                 // system calls that wrote BytesOut
+	Stalled     atomic.Int64                 // sockets closed because they took nothing
+	Silent      atomic.Int64                 // connections without an agent closed because nothing came of them
+	ToLog       latency.Histogram            // from a frame that was read to its verb having handed it to the log; of every 16th frame
+	Errors      map[agora.Code]*atomic.Int64 // error frames by code; the map never changes
+}
+
+func newStats() *Stats {
+	s := &Stats{Errors: map[agora.Code]*atomic.Int64{}}
+	for _, c := range agora.Codes() {
+		s.Errors[c] = new(atomic.Int64)
+	}
+	return s
+}
+
+func (s *Stats) fault(c agora.Code) {
+	if n := s.Errors[c]; n != nil {
+		n.Add(1)
+	}
+}
+
+// names makes connection ids: "ws-" and digits, unique in the cluster. Two
+// edges would have to draw the same number at their start and take a
+// connection in the same microsecond to give one twice.
+type names struct {
+	edge uint64
+	next atomic.Uint64
+}
+
+func newNames() *names { return &names{edge: rand.Uint64N(10_000)} }
+
+func (n *names) name() string {
+	return fmt.Sprintf("ws-%d%04d%03d", time.Now().UnixMicro(), n.edge, n.next.Add(1)%1000)
+}

@@ -1,8 +1,10 @@
 package ws
 
 import (
+	"bufio"
 	"log/slog"
 	"math"
+	"net"
 	"net/http"
 	"net/netip"
 	"net/url"
@@ -13,6 +15,8 @@ import (
 
 	"github.com/agora-relay/agora"
 	"github.com/agora-relay/agora/edge"
+	"github.com/agora-relay/agora/edge/admission"
+	"github.com/agora-relay/agora/internal/early"
 	"github.com/agora-relay/agora/wire"
 )
 
@@ -174,4 +178,79 @@ func greeting(q url.Values) *hello {
 		h.MaxFrame = int(n)
 	}
 	return h
+}
+
+// plain tells whether somebody asks without wanting a WebSocket: a browser, or a client whose upgrade a proxy has taken away.
+func plain(r *http.Request) bool {
+	return (r.Method == http.MethodGet || r.Method == http.MethodHead) && !websocket.IsWebSocketUpgrade(r)
+}
+
+// explain says what this is. Who asks needs no credentials for it, and learns nothing else.
+func (d *Door) explain(w http.ResponseWriter, r *http.Request) {
+	d.stats.Refused.Add(1)
+	d.refusals.Note(agora.Errorf(agora.InvalidRequest, "no upgrade"), func() []slog.Attr {
+		return []slog.Attr{slog.String("from", d.client(r).String()), slog.Int("status", http.StatusUpgradeRequired)}
+	})
+	if r.ProtoMajor > 1 {
+		http.Error(w, string(agora.InvalidRequest)+": "+whatIsWrong, http.StatusUpgradeRequired)
+		return
+	}
+	w.Header().Set("Connection", "Upgrade")
+	w.Header().Set("Upgrade", "websocket")
+	http.Error(w, string(agora.InvalidRequest)+": "+whatThisIs, http.StatusUpgradeRequired)
+}
+
+// whatIsWrong is told to who asks over HTTP/2, which knows no upgrade.
+const whatIsWrong = "this is an edge of Agora, whose WebSockets are opened over HTTP/1.1 alone; this request came over HTTP/2, " +
+	"from a client, or a proxy on its way, that is to speak HTTP/1.1 to this path. " +
+	"See https://github.com/agora-relay/agora/blob/main/PROTOCOL.md"
+
+const whatThisIs = "this is an edge of Agora, a relay for AI agents, which connect here by WebSocket; " +
+	"this request asks for no upgrade to one, or a proxy on its way has taken that out. " +
+	"See https://github.com/agora-relay/agora/blob/main/PROTOCOL.md"
+
+// single are the headers and parameters that decide who connects: what stands
+// before this server might go by another one of several than the door does.
+var single = struct{ headers, parameters []string }{
+	headers:    []string{"Authorization", "Origin", "Host", "Sec-Websocket-Key"},
+	parameters: []string{"token", "agent_id", "resume_token", "last_seq", "receipts", "max_frame"},
+}
+
+// ambiguous returns what in a handshake could be understood in several ways; nil when nothing could.
+func ambiguous(r *http.Request) *agora.Error {
+	if r.ContentLength != 0 || len(r.TransferEncoding) > 0 {
+		return agora.Errorf(agora.InvalidRequest, "a handshake has no body")
+	}
+	for _, name := range single.headers {
+		if len(r.Header[name]) > 1 {
+			return agora.Errorf(agora.InvalidRequest, "header %s stands twice", name)
+		}
+	}
+	q, err := url.ParseQuery(r.URL.RawQuery)
+	if err != nil {
+		return agora.Errorf(agora.InvalidRequest, "the query can't be read")
+	}
+	for _, name := range single.parameters {
+		if len(q[name]) > 1 {
+			return agora.Errorf(agora.InvalidRequest, "parameter %s stands twice", name)
+		}
+	}
+	return nil
+}
+
+// hijacker notes which socket gorilla takes over from the HTTP server for its handshake. After that
+// gorilla is not needed any more: frames are read and written by this package.
+type hijacker struct {
+	http.ResponseWriter
+	socket net.Conn
+}
+
+// Hijack takes the connection over from the HTTP server.
+func (h *hijacker) Hijack() (net.Conn, *bufio.ReadWriter, error) {
+	socket, rw, err := early.Handshake{ResponseWriter: h.ResponseWriter}.Hijack()
+	if pending, ok := socket.(*admission.PendingConn); ok {
+		socket = pending.NetConn() // it was admitted: what it sends counts elsewhere
+	}
+	h.socket = socket
+	return socket, rw, err
 }
