@@ -80,7 +80,7 @@ func TestEveryUpgradeTakesWhatComesWithTheHandshake(t *testing.T) {
 				continue
 			}
 			found++
-			for _, by := range []string{"early.Handshake{", "batching{", "Upgrade(h, "} { // those that are, or hold, one
+			for _, by := range []string{"early.Handshake{", "sharing{", "Upgrade(h, "} { // those that are, or hold, one
 				if bytes.Contains(line, []byte(by)) {
 					return nil
 				}
