@@ -189,7 +189,7 @@ func (d *departure) persistDetach(ctx context.Context, s *Session) error {
 	if err := p.Sessions.End(ctx, s.claim); err != nil {
 		return err
 	}
-	s.node.directory.Touch(s.claim.Tenant, s.claim.Agent) // who asks here from now on does not see it any more
+	s.node.directory.Touch(s.claim.Tenant, s.claim.Agent) // the directory of this edge shows the agent no more
 	s.node.background(func() {
 		ctx, cancel := context.WithTimeout(s.node.ctx, s.node.cfg.Lease)
 		defer cancel()

@@ -80,6 +80,7 @@ func (a *Actor) End(ctx context.Context, id agora.AgentID) error {
 		case err != nil:
 			return agora.AsError(err)
 		case session != "" && (!is || o.Session != session): // it has ended meanwhile, or another edge has ended it
+			n.directory.Touch(who.Tenant, id)
 			return nil
 		case !is:
 			return agora.UnknownAgent(id)
@@ -88,6 +89,7 @@ func (a *Actor) End(ctx context.Context, id agora.AgentID) error {
 		}
 		session = o.Session
 		if err = n.owner.EndDialled(ctx, o); err == nil {
+			n.directory.Touch(who.Tenant, id)
 			return nil
 		}
 		if !errors.Is(err, presence.ErrDeposed) || ctx.Err() != nil {

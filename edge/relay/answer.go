@@ -35,7 +35,7 @@ func (s *Sender) Decided(name string, m *agora.Message) {
 		x.decided, x.n, x.id = true, m.N, m.ID
 	}
 	s.mu.Unlock()
-	s.pass(m.To.Peer(), m.N)
+	s.pass(m.To, m.N)
 }
 
 // HasDecided reports whether a reply of the agent's, the one that goes into a box, has decided the approval of that.
@@ -167,9 +167,9 @@ func (s *Sender) boxOf(peer agora.Address, stream string) agora.Address {
 	return peer
 }
 
-// settled waits until what was numbered before a numbered message, to the same peer, is settled where it went into another lane: a receipt
+// awaitTurn waits until what was numbered before a numbered message, to the same peer, is settled where it went into another lane: a receipt
 // speaks of all numbers up to its own, whatever lane they took.
-func (s *Sender) settled(ctx context.Context, m *agora.Message) error {
+func (s *Sender) awaitTurn(ctx context.Context, m *agora.Message) error {
 	if m.To.IsSpace() || !guard.Turns {
 		return nil
 	}

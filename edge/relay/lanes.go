@@ -137,16 +137,20 @@ func (s *laneSet) pace(l *lane, m *agora.Message) error {
 	return nil
 }
 
-// pass tells the lane, if there is one, that a number is used up.
+// pass tells the lanes to an address that a number is used up: the lane of a box, and that of the mailbox beside it, as
+// either may wait for the number.
 func (s *laneSet) pass(to agora.Address, n uint64) {
 	if n == 0 {
 		return
 	}
 	s.mu.Lock()
-	l := s.lanes[to]
+	l, mailbox := s.lanes[to], s.lanes[to.Peer()]
 	s.mu.Unlock()
 	if l != nil {
 		l.Pass(n)
+	}
+	if mailbox != nil && mailbox != l {
+		mailbox.Pass(n)
 	}
 }
 

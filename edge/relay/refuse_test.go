@@ -86,3 +86,34 @@ func TestAnAnswerThatIsRefusedIsNotKnownAsStored(t *testing.T) {
 		t.Error("an answer that was refused is known as stored")
 	}
 }
+
+// A number that the lane of a box waits for is used up once it is refused for good: the numbers behind it are taken.
+func TestALaneOfABoxWaitsForNoNumberThatIsRefusedForGood(t *testing.T) {
+	b, told := newBench(t), make(chan relay.Sent, 8)
+	s := b.relay.Sender(relay.SenderConfig{Claim: &b.claim, Asker: relay.AskerFunc(func(r relay.Sent) { told <- r })}, nil)
+	t.Cleanup(s.Close)
+	part := func(part agora.Part, n uint64) *agora.Message {
+		return &agora.Message{Kind: agora.Request, Part: part, To: agora.ToBox("t", "box", "bob"), Stream: "s", N: n, Body: []byte(`1`)}
+	}
+	says := func(m *agora.Message) error {
+		t.Helper()
+		if err := s.Send(t.Context(), *m, relay.Options{}); err != nil {
+			t.Fatal(err)
+		}
+		return await.Recv(t, "an answer", told).Err
+	}
+	if err := says(part(agora.Start, 1)); err != nil {
+		t.Fatal(err)
+	}
+	b.stuck.Store(true)
+	if err := says(part(agora.Chunk, 2)); agora.AsError(err).Code != agora.Unavailable {
+		t.Fatalf("a part while nothing can be stored: %v", err)
+	}
+	b.stuck.Store(false)
+	if err := s.Refuse(part(agora.Chunk, 2), forbidden, false, false); err == nil {
+		t.Error("a part that is refused for good has no answer")
+	}
+	next := part(agora.Start, 3)
+	next.Stream = "next"
+	await.True(t, "the number behind it is stored", func() bool { return says(next) == nil })
+}

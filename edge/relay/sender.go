@@ -109,12 +109,6 @@ func (s *Sender) Cancelled(to agora.Address, name string) bool {
 	return s.cancelled(s.boxOf(to, name), name)
 }
 
-// Broken ends a stream for its receiver of which a part was refused before it
-// came into its lane, as err says: what follows would go on over a hole.
-func (s *Sender) Broken(to agora.Address, name string, n uint64, err error) {
-	s.broken(streamKey{s.boxOf(to, name), name}, n, err)
-}
-
 // Send takes a message to an agent or a space. It blocks while the window is
 // full and, when a lane or a stream begins, for a round trip to presence. An
 // error is to be settled by [Sender.Refuse], and nobody is told more; else the asker is
@@ -146,7 +140,7 @@ func (s *Sender) Send(ctx context.Context, m agora.Message, o Options) (err erro
 	}
 	defer s.release(l)
 	if m.N > 0 {
-		if err := s.settled(ctx, &m); err != nil {
+		if err := s.awaitTurn(ctx, &m); err != nil {
 			return err
 		}
 	}

@@ -83,22 +83,6 @@ func (s *streamSet) dropped(k streamKey, part agora.Part, n uint64) bool {
 	return s.past.drops(k, part, n)
 }
 
-// refuse remembers that a stream was answered for. A numbered part that was refused for the moment comes again under its
-// number, and is told then that the stream is over: without receipt or error its sender would wait for ever.
-func (s *streamSet) refuse(k streamKey, part agora.Part, n uint64, err error) {
-	if part == agora.Whole || part.Ends() || comesAgain(n, err) {
-		return
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.past.silence(k, 0)
-}
-
-// comesAgain reports whether what was refused comes again under its number.
-func comesAgain(n uint64, err error) bool {
-	return n > 0 && agora.AsError(err).Passes()
-}
-
 // begins notes that presence is told of a stream before its start goes into a lane: until then it is owed, so that presence hears of it again should it lose
 // everything just now, and forgets it where nothing comes of it.
 func (s *streamSet) begins(k streamKey, o *presence.OpenStream) {
@@ -259,46 +243,6 @@ func (s *streamSet) AbortOpen(ctx context.Context) error {
 		s.abort(k, st, agora.StreamAborted, func(broker.Result) {})
 	}
 	return s.Flush(ctx)
-}
-
-// startRefused notes that a start was refused before it came into its lane, as err says. One with a number that was
-// refused for the moment comes again, and the parts behind it with it: where an earlier holder of the session had told
-// presence of the stream, it need not have begun, and broken does not end it meanwhile. Where the start does not come
-// again such a stream goes on with nothing, and one that is open here is another.
-func (s *streamSet) startRefused(k streamKey, n uint64, err error, hole bool) {
-	s.mu.Lock()
-	st, lost := s.open[k], !comesAgain(n, err)
-	inherited := st != nil && st.lane == nil
-	switch {
-	case st == nil || st.state == streamEnding:
-		if lost {
-			s.past.silence(k, 0)
-		}
-	case lost:
-		st.hears(startLost)
-	default:
-		st.hears(startComesAgain)
-	}
-	s.mu.Unlock()
-	if inherited && lost && hole {
-		s.broken(k, n, err)
-	}
-}
-
-// broken ends a stream for its receiver of which a part was refused before it
-// came into its lane, as err says: what follows would go on over a hole.
-func (s *streamSet) broken(k streamKey, n uint64, err error) {
-	s.mu.Lock()
-	st := s.open[k]
-	if st == nil || st.state == streamEnding || st.state == streamAwaited && comesAgain(n, err) || s.closed {
-		s.mu.Unlock()
-		return
-	}
-	s.mu.Unlock()
-	if !st.pieces {
-		s.refuse(k, agora.Chunk, n, err)
-	}
-	s.abort(k, st, agora.StreamAborted, func(broker.Result) {})
 }
 
 // Review ends every open stream that may not go on, and tells the agent so; what still comes of them is dropped. The last piece of
