@@ -93,9 +93,9 @@ func (d *departure) detach(ctx context.Context, s *Session) {
 	}
 }
 
-// abortIfLost ends what the session has open where presence has lost it and another has begun since: nobody will go on with this one, nor
-// end it (see package ownership: the search for lost sessions may have come too early for what was still in hand here). The error is why
-// that is not known: it has to be asked again, as nobody else will.
+// abortIfLost ends what the session has open where presence has lost it and another has begun since: nobody will go on
+// with this one, nor end it (see package ownership: the search for lost sessions may have come too early for what was
+// still in hand here). The error is why that is not known: it has to be asked again, as nobody else will.
 func (o *outgoing) abortIfLost(ctx context.Context) (lost bool, err error) {
 	out := o.lanes.Load()
 	if out == nil {
@@ -108,8 +108,8 @@ func (o *outgoing) abortIfLost(ctx context.Context) (lost bool, err error) {
 	return lost, err
 }
 
-// keep has the node remember the session, which may go on elsewhere, until it has begun there or its grace is over: should presence lose everything before, its
-// agent has the token of here. clean says that nothing was given up.
+// keep has the node remember the session, which may go on elsewhere, until it has begun there or its grace is over:
+// should presence lose everything before, its agent has the token of here. clean says that nothing was given up.
 func (s *Session) keep(clean bool) {
 	if s.life.saidGoodbye() {
 		return
@@ -201,7 +201,8 @@ func (d *departure) persistDetach(ctx context.Context, s *Session) error {
 	return gaveUp(flushed)
 }
 
-// noteBalk has presence know by which delivery the agent has closed its connection, where that is not known to have arrived.
+// noteBalk has presence know by which delivery the agent has closed its connection, where that is not known to have
+// arrived.
 func (d *departure) noteBalk(ctx context.Context, s *Session) error {
 	at, did := s.node.sessions.balkedAt(s)
 	if !did || s.cursor.hasArrived(at) {
@@ -258,8 +259,9 @@ func (d *departure) handOver(ctx context.Context, s *Session) (clean bool, err e
 	return clean, nil
 }
 
-// flushAll waits until nothing is under way, receipts included: what gathers while others are under way follows them. What the door has in hand comes to its
-// socket before the next holder delivers, unless that takes nothing for as long as a connection has for a sign of life. Presence knows of no stream then that was refused.
+// flushAll waits until nothing is under way, receipts included: what gathers while others are under way follows them.
+// What the door has in hand comes to its socket before the next holder delivers, unless that takes nothing for as long
+// as a connection has for a sign of life. Presence knows of no stream then that was refused.
 func (s *Session) flushAll(ctx context.Context) error {
 	for {
 		err := s.out.sender().Flush(ctx)

@@ -225,7 +225,8 @@ func partKey(key string, i int) string {
 	return key + "/" + strconv.Itoa(i)
 }
 
-// aliases are event ids by the ids of the frames that began them: a table that is made with the first one. The zero value is ready to use.
+// aliases are event ids by the ids of the frames that began them: a table that is made with the first one. The zero
+// value is ready to use.
 type aliases struct{ table atomic.Pointer[aliasTable] }
 
 type aliasTable struct {

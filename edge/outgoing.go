@@ -87,9 +87,10 @@ func (o *outgoing) tell(c *Command, n Notice) {
 	}
 }
 
-// laneLost: a lane can't go on under the claim. Mostly another edge holds that. Where presence has it as this edge's all the same, the
-// session was given up for lost while this edge could not say that it has it, and its lanes were ended (by package ownership); or the lane
-// owes more than it can remember. Then the agent is asked to come back: its session goes on under a younger claim. It never blocks.
+// laneLost: a lane can't go on under the claim. Mostly another edge holds that. Where presence has it as this edge's
+// all the same, the session was given up for lost while this edge could not say that it has it, and its lanes were
+// ended (by package ownership); or the lane owes more than it can remember. Then the agent is asked to come back: its
+// session goes on under a younger claim. It never blocks.
 func (o *outgoing) laneLost() {
 	o.node.background(func() {
 		ctx, cancel := context.WithTimeout(o.node.ctx, o.node.cfg.Lease)
@@ -130,7 +131,8 @@ func (o *outgoing) spend(ctx context.Context, m *agora.Message) error {
 	return err
 }
 
-// beside takes what the agent asks beside what it says to others, and is to be let in: it waits where that comes too fast.
+// beside takes what the agent asks beside what it says to others, and is to be let in: it waits where that comes too
+// fast.
 func (o *outgoing) beside(ctx context.Context) error {
 	return o.await(ctx, o.actor.quota.ReserveBeside(o.address(), 0))
 }
@@ -148,7 +150,8 @@ func (o *outgoing) await(ctx context.Context, d time.Duration) error {
 	return nil
 }
 
-// patient returns a context in which a verb may wait for the log, longer than an election takes. The socket is not read meanwhile, which is no fault of its agent.
+// patient returns a context in which a verb may wait for the log, longer than an election takes. The socket is not read
+// meanwhile, which is no fault of its agent.
 func (o *outgoing) patient(ctx context.Context) (waiting context.Context, done func()) {
 	o.blocked.Add(1)
 	ctx, cancel := context.WithTimeout(ctx, o.node.cfg.Broker.Election())

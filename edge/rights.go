@@ -203,9 +203,9 @@ func (a *authority) forbidden(why, format string, what string) error {
 	return agora.Errorf(agora.Forbidden, format+": "+why, what)
 }
 
-// countConnection counts a connection for the actor's principal: RATE_LIMITED when that has too
-// many, UNAVAILABLE when it holds too much. Principals without a name are nobody in particular, and not counted. Actors that were
-// vouched for in the same words share one Principal from then on.
+// countConnection counts a connection for the actor's principal: RATE_LIMITED when that has too many, UNAVAILABLE when
+// it holds too much. Principals without a name are nobody in particular, and not counted. Actors that were vouched for
+// in the same words share one Principal from then on.
 func (a *authority) countConnection(p *admission.Permit, slot *admission.Slot) error {
 	who := a.Principal()
 	if who == nil || who.Name == "" {
@@ -219,8 +219,9 @@ func (a *authority) countConnection(p *admission.Permit, slot *admission.Slot) e
 	return slot.Own(a.Owner(""))
 }
 
-// CountTogether has what the actor says count with all that is said so for its principal at this edge: that of requests, each of which has an
-// actor of its own. Principals without a name are nobody in particular. It is called before the actor says anything.
+// CountTogether has what the actor says count with all that is said so for its principal at this edge: that of
+// requests, each of which has an actor of its own. Principals without a name are nobody in particular. It is called
+// before the actor says anything.
 func (a *authority) CountTogether() {
 	if p := a.Principal(); p != nil && p.Name != "" {
 		a.quota.CountTogether(agora.ToAgent(p.Tenant, agora.AgentID(reserved+p.Name)))
@@ -282,7 +283,8 @@ func (a *authority) mayLook() error {
 	return nil
 }
 
-// MayAddress returns nil while the actor may send to an agent: for a door that knows already who that is. FORBIDDEN, and the errors of Check. It does not block.
+// MayAddress returns nil while the actor may send to an agent: for a door that knows already who that is. FORBIDDEN,
+// and the errors of Check. It does not block.
 func (a *authority) MayAddress(id agora.AgentID) error {
 	if err := a.Check(); err != nil {
 		return err
@@ -290,9 +292,10 @@ func (a *authority) MayAddress(id agora.AgentID) error {
 	return a.forbidden(a.grant().Refuses(policy.Send, string(id)), addressing, string(id))
 }
 
-// MayDecide returns nil if the actor may decide what an agent asks approval for of another one, which is [agora.Cluster] where any operator will do; else
-// FORBIDDEN. Who may be the addressee may, and who has the right to approve over the asker, which rules alone give; who may be nobody but the asker never may.
-// Without authentication everybody may: then it is the door that knows, by the id that is claimed, who has asked.
+// MayDecide returns nil if the actor may decide what an agent asks approval for of another one, which is
+// [agora.Cluster] where any operator will do; else FORBIDDEN. Who may be the addressee may, and who has the right to
+// approve over the asker, which rules alone give; who may be nobody but the asker never may. Without authentication
+// everybody may: then it is the door that knows, by the id that is claimed, who has asked.
 func (a *authority) MayDecide(asker, to agora.AgentID) error {
 	p := a.Principal()
 	if p.Unverified {

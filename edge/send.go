@@ -146,8 +146,9 @@ func (o *outgoing) put(ctx context.Context, m agora.Message, c *Command) error {
 	return err
 }
 
-// Screen looks at what an agent says to another before it is stored: a whole request of JSON, or the beginning of a stream of it. It may give a request a name
-// in m.Meta.Request where there is none, and changes nothing else. Its error is the answer to who says it.
+// Screen looks at what an agent says to another before it is stored: a whole request of JSON, or the beginning of a
+// stream of it. It may give a request a name in m.Meta.Request where there is none, and changes nothing else. Its error
+// is the answer to who says it.
 type Screen func(ctx context.Context, by *Actor, m *agora.Message) error
 
 // screens are those of the node's doors. The zero value is ready to use.
@@ -240,8 +241,8 @@ func (s *Session) cancel(ctx context.Context, c *Command, m agora.Message) error
 	return err
 }
 
-// noteCancel has presence know of a stream that the agent has cancelled. Should presence have lost the claim, it is told
-// of that again first.
+// noteCancel has presence know of a stream that the agent has cancelled. Should presence have lost the claim, it is
+// told of that again first.
 func (s *Session) noteCancel(ctx context.Context, st presence.Stream) error {
 	err := s.node.cfg.Presence.Lanes.Cancel(ctx, s.claim, st)
 	if !errors.Is(err, presence.ErrDeposed) || !guard.Looks {

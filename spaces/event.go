@@ -92,9 +92,9 @@ func (e *Event) frame(key any) ([]byte, bool) {
 	return nil, false
 }
 
-// Publication returns what an agent publishes as members get it: signed with the agent's id, stamped with the
-// cluster's time where it bears none, and in several parts, the deltas of one event, where its text is a large one. Data that is no JSON
-// object is INVALID_REQUEST. What it returns is a copy.
+// Publication returns what an agent publishes as members get it: signed with the agent's id, stamped with the cluster's
+// time where it bears none, and in several parts, the deltas of one event, where its text is a large one. Data that is
+// no JSON object is INVALID_REQUEST. What it returns is a copy.
 func (h *Hub) Publication(data json.RawMessage, from agora.AgentID) ([]json.RawMessage, error) {
 	signed, err := h.sign(data, from)
 	if err != nil {

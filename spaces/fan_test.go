@@ -176,7 +176,8 @@ func TestAPlaceIsOneMemberWhenTheFanStartsDuringNext(t *testing.T) {
 	}
 }
 
-// The start may also make it a member, and hand it more than its queue holds at once: it lags again, and has something to give first.
+// The start may also make it a member, and hand it more than its queue holds at once: it lags again, and has something
+// to give first.
 func TestWhatAPlaceWasHandedDuringNextComesBeforeWhatItReads(t *testing.T) {
 	h, f := still(t, 3*overhead+100)
 	h.cfg.Broker = shared.edges[0]

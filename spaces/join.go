@@ -139,10 +139,10 @@ func (h *Hub) back(ctx context.Context, to agora.Address, n int, end uint64) (ui
 	return before[count%n], nil
 }
 
-// Leave ends the membership and tells the others; a place that is open is
-// closed by its owner. SPACE_NOT_FOUND where the space does not exist; no error
-// for a non-member. After UNAVAILABLE the membership may have ended without
-// the others knowing: a second Leave tells them, and so does the next change; it stays in presence.Record.Leaving until they are told.
+// Leave ends the membership and tells the others; a place that is open is closed by its owner. SPACE_NOT_FOUND where
+// the space does not exist; no error for a non-member. After UNAVAILABLE the membership may have ended without the
+// others knowing: a second Leave tells them, and so does the next change; it stays in presence.Record.Leaving until
+// they are told.
 func (h *Hub) Leave(ctx context.Context, c presence.Claim, space string) error {
 	if _, err := Type(space); err != nil {
 		return err

@@ -136,7 +136,8 @@ func (s *schedule) say() {
 	s.said = append(s.said, s.edges[s.rand.IntN(2)].say(s.t, s.space, n, n))
 }
 
-// take has m take once, and checks that it is what follows. Where the log did not answer in time it takes nothing: it asks again later.
+// take has m take once, and checks that it is what follows. Where the log did not answer in time it takes nothing: it
+// asks again later.
 func (s *schedule) take(m *traveller, max int) bool {
 	if m.stall--; m.stall > 0 {
 		return false

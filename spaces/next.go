@@ -28,7 +28,8 @@ func (p *Place) Next(ctx context.Context, max int) ([]*Event, error) {
 	}
 }
 
-// Take is Next as far as that need not wait: more tells that nothing is queued but the log is to be read, which only Next does.
+// Take is Next as far as that need not wait: more tells that nothing is queued but the log is to be read, which only
+// Next does.
 func (p *Place) Take(max int) (events []*Event, more bool) {
 	if p.told.marked && p.told.mark == 0 {
 		return nil, true
@@ -147,9 +148,9 @@ func (p *Place) read(ctx context.Context, max int) ([]*Event, error) {
 	return events, nil
 }
 
-// ownInbox returns p's own inbox, opened where p is. It is nil before the fan
-// knows its position (the fan wakes p then), where that made p a member since it was seen to lag, also if p lags again since
-// and has what it was handed in its queue (it was woken for that), and after Close.
+// ownInbox returns p's own inbox, opened where p is. It is nil before the fan knows its position (the fan wakes p
+// then), where that made p a member since it was seen to lag, also if p lags again since and has what it was handed in
+// its queue (it was woken for that), and after Close.
 func (p *Place) ownInbox() *broker.Inbox {
 	opened := p.fan.opened()
 	p.mu.Lock()

@@ -288,7 +288,8 @@ type position struct {
 	from broker.From // where it began, or last had everything
 }
 
-// read moves the position behind events that were read, none where all up to tail was. A gap is not a position of the log: it may be what a client named.
+// read moves the position behind events that were read, none where all up to tail was. A gap is not a position of the
+// log: it may be what a client named.
 func (p *position) read(events []*Event, tail uint64) {
 	p.from.Lost = p.from.Lost && len(events) == 0
 	switch n := len(events); {
@@ -310,8 +311,9 @@ func (p *position) next() broker.From {
 	return from
 }
 
-// reaches reports whether nothing lies between the position and that of a fan. One beyond it is believed only when the log itself gave it: one
-// that a client names may lie beyond the end of a log that was made anew, which is for the place's own inbox to find out.
+// reaches reports whether nothing lies between the position and that of a fan. One beyond it is believed only when the
+// log itself gave it: one that a client names may lie beyond the end of a log that was made anew, which is for the
+// place's own inbox to find out.
 func (p *position) reaches(fan uint64) bool {
 	return !p.from.Lost && p.seq >= fan && (p.sure || p.from.Time.IsZero() && p.seq <= wholeRecord(fan))
 }

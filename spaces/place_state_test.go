@@ -8,7 +8,8 @@ import (
 	"github.com/agora-relay/agora/broker"
 )
 
-// Every state of a place meets every event: it gives nothing before its begin nor after its end, and the log where it is no member.
+// Every state of a place meets every event: it gives nothing before its begin nor after its end, and the log where it
+// is no member.
 func TestAPlaceGivesWhatFollowsItsBegin(t *testing.T) {
 	for s := range placeStates {
 		for e := range placeEvents {

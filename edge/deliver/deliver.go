@@ -1,27 +1,29 @@
-// Package deliver is the loop by which every door that has a mailbox writes to its connections: it pulls what the session has, has the
-// door encode it, has it written, and tells the session so. What the door tells beside deliveries (answers, receipts, pings) goes
-// through the same [Outbox], in the order in which it is appended.
+// Package deliver is the loop by which every door that has a mailbox writes to its connections: it pulls what the
+// session has, has the door encode it, has it written, and tells the session so. What the door tells beside deliveries
+// (answers, receipts, pings) goes through the same [Outbox], in the order in which it is appended.
 //
-// A few [Writers] write for all connections of a door, so a quiet connection has no writer, and one that takes nothing, or waits for the
-// log, holds up none of the others.
+// A few [Writers] write for all connections of a door, so a quiet connection has no writer, and one that takes nothing,
+// or waits for the log, holds up none of the others.
 package deliver
 
 import "github.com/agora-relay/agora/edge"
 
-// Line is a connection as its outbox sees it. Encode and Write are called by one writer at a time each, Kill by any goroutine.
+// Line is a connection as its outbox sees it. Encode and Write are called by one writer at a time each, Kill by any
+// goroutine.
 type Line interface {
 	// Encode appends deliveries in the door's form. Before it blocks it calls w.Waits.
 	Encode(dst []byte, ds []edge.Delivery, w *Writer) []byte
 
-	// Write writes all of b, and calls w.Waits before it waits for the peer to take some. Where w is nil it does not wait, and returns
-	// how much the peer took at once.
+	// Write writes all of b, and calls w.Waits before it waits for the peer to take some. Where w is nil it does not
+	// wait, and returns how much the peer took at once.
 	Write(b []byte, w *Writer) (taken int, err error)
 
-	// Kill gives up a connection that takes nothing any more, what the system has queued for it included. The outbox is locked: Kill does
-	// not block, and calls of the outbox GiveUp alone.
+	// Kill gives up a connection that takes nothing any more, what the system has queued for it included. The outbox is
+	// locked: Kill does not block, and calls of the outbox GiveUp alone.
 	Kill(why edge.Cause)
 
-	// Ended is called once, when nothing is written any more and no verb runs. It may block, and calls w.Waits before; w may be nil.
+	// Ended is called once, when nothing is written any more and no verb runs. It may block, and calls w.Waits before;
+	// w may be nil.
 	Ended(w *Writer)
 }
 

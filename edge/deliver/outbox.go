@@ -12,8 +12,8 @@ import (
 	"github.com/agora-relay/agora/internal/pump"
 )
 
-// Outbox is the half of a connection that writes: what is to be written, and how far the connection has come. Init is called before any
-// other method; then all may be called from any goroutine.
+// Outbox is the half of a connection that writes: what is to be written, and how far the connection has come. Init is
+// called before any other method; then all may be called from any goroutine.
 type Outbox struct {
 	Session atomic.Pointer[edge.Session] // whose deliveries are pulled; nil until there is one
 
@@ -95,9 +95,9 @@ func (o *Outbox) callLocked() {
 	o.writers.call(o)
 }
 
-// Begin locks the outbox, and returns the buffer to which a frame is to be appended, behind what is queued. False says that nothing is
-// queued any more, and nothing is locked; else Commit or CommitLast follows. A connection that takes so little of what it is told that
-// even what is not told in answer has piled up is given up.
+// Begin locks the outbox, and returns the buffer to which a frame is to be appended, behind what is queued. False says
+// that nothing is queued any more, and nothing is locked; else Commit or CommitLast follows. A connection that takes so
+// little of what it is told that even what is not told in answer has piled up is given up.
 func (o *Outbox) Begin() ([]byte, bool) {
 	o.mu.Lock()
 	if o.life == open && o.pending != nil && len(o.pending.B) > overflow*o.writers.Answers {
@@ -114,8 +114,8 @@ func (o *Outbox) Begin() ([]byte, bool) {
 	return o.pending.B, true
 }
 
-// overflow is how many times the bound of answers may be queued before a connection is given up. Answers can't come to that, as Leave waits
-// at one; notices of what is under way could, if the peer took nothing.
+// overflow is how many times the bound of answers may be queued before a connection is given up. Answers can't come to
+// that, as Leave waits at one; notices of what is under way could, if the peer took nothing.
 const overflow = 4
 
 // Commit takes the buffer of Begin with the frame, which is written in its turn, and unlocks the outbox.
@@ -145,8 +145,8 @@ func (o *Outbox) Append(frames []byte) bool {
 	return ok
 }
 
-// AppendQuiet is Append for what a tick of the wheel has to tell hundreds of quiet connections: where nothing else is to be written, the
-// frames go out from the caller's goroutine, which does not wait for room, and no writer starts.
+// AppendQuiet is Append for what a tick of the wheel has to tell hundreds of quiet connections: where nothing else is
+// to be written, the frames go out from the caller's goroutine, which does not wait for room, and no writer starts.
 func (o *Outbox) AppendQuiet(frames []byte) bool {
 	o.mu.Lock()
 	alone := o.life == open && o.stage == quiet && o.pending == nil
@@ -170,7 +170,8 @@ func (o *Outbox) AppendQuiet(frames []byte) bool {
 	return true
 }
 
-// handOn ends the time in which the caller stood for the writer: one comes where something came up meanwhile. mu is held.
+// handOn ends the time in which the caller stood for the writer: one comes where something came up meanwhile. mu is
+// held.
 func (o *Outbox) handOn() {
 	if o.pending != nil || o.mailbox == due || o.life != open {
 		o.stage = called
@@ -192,7 +193,8 @@ func (o *Outbox) AwaitRoom() {
 	}
 }
 
-// Enter begins a verb, one at a time; false where the connection is closing and none may begin. Otherwise Leave follows.
+// Enter begins a verb, one at a time; false where the connection is closing and none may begin. Otherwise Leave
+// follows.
 func (o *Outbox) Enter() bool {
 	o.slot.MarkActive()
 	o.mu.Lock()
@@ -255,7 +257,8 @@ func (o *Outbox) tired() {
 	o.line.Kill(edge.Lost)
 }
 
-// Wait returns when the connection is closing, and nothing is written any more: then its line has ended, once no verb runs.
+// Wait returns when the connection is closing, and nothing is written any more: then its line has ended, once no verb
+// runs.
 func (o *Outbox) Wait() {
 	o.mu.Lock()
 	for o.life == open || o.stage != quiet {
@@ -267,7 +270,8 @@ func (o *Outbox) Wait() {
 	o.settle(nil)
 }
 
-// settle tells the line that it has ended, where neither a verb nor a writer runs any more: whichever of them ends last does it.
+// settle tells the line that it has ended, where neither a verb nor a writer runs any more: whichever of them ends last
+// does it.
 func (o *Outbox) settle(w *Writer) {
 	o.mu.Lock()
 	last := o.life == closing && o.stage == quiet && !o.busy

@@ -12,7 +12,8 @@ import (
 	"github.com/agora-relay/agora/internal/await"
 )
 
-// What a tick of the wheel has to tell hundreds of quiet connections goes out before it is over, without a writer for each.
+// What a tick of the wheel has to tell hundreds of quiet connections goes out before it is over, without a writer for
+// each.
 func TestWhatAQuietPeerIsToldGoesOutAtOnce(t *testing.T) {
 	p := peersOf(writersOf(t, 0), 1)[0] // no writer comes
 	for k := range 3 {
@@ -22,7 +23,8 @@ func TestWhatAQuietPeerIsToldGoesOutAtOnce(t *testing.T) {
 	}
 }
 
-// A peer that takes only a part at once keeps nobody but its own writer. What is left goes before what came up meanwhile.
+// A peer that takes only a part at once keeps nobody but its own writer. What is left goes before what came up
+// meanwhile.
 func TestWhatIsLeftOfAPingGoesBeforeWhatCameUpMeanwhile(t *testing.T) {
 	p := peersOf(writersOf(t, 4), 1)[0]
 	p.sticks()
@@ -37,7 +39,8 @@ func TestWhatIsLeftOfAPingGoesBeforeWhatCameUpMeanwhile(t *testing.T) {
 	await.True(t, "all is told in turn", func() bool { return p.has() == "first,second,third" })
 }
 
-// What binding an agent took would else be kept of each that says nothing after it: nearly a tenth of what an idle one costs.
+// What binding an agent took would else be kept of each that says nothing after it: nearly a tenth of what an idle one
+// costs.
 func TestAConnectionAtRestKeepsNothingOfWhatItDid(t *testing.T) {
 	p := peersOf(writersOf(t, 4), 1)[0]
 	kept := func() bool { return p.span.now.Load() != nil }

@@ -11,12 +11,12 @@ const (
 	stalling = 10 * time.Millisecond
 )
 
-// Progress hears of the writes to a socket: of each, how many bytes it took, and whether it had to wait until the peer had taken some, which is
-// a sign of life.
+// Progress hears of the writes to a socket: of each, how many bytes it took, and whether it had to wait until the peer
+// had taken some, which is a sign of life.
 type Progress interface{ Wrote(n int, eased bool) }
 
-// WriteSocket is [Line.Write] for a socket: it writes what that takes at once, and the rest piece by piece, each of which the peer is to take
-// within its patience.
+// WriteSocket is [Line.Write] for a socket: it writes what that takes at once, and the rest piece by piece, each of
+// which the peer is to take within its patience.
 func WriteSocket(s net.Conn, b []byte, w *Writer, patience time.Duration, p Progress) (taken int, err error) {
 	a := attempts.Get().(*attempt)
 	taken = a.on(s, b)
@@ -36,7 +36,8 @@ func WriteSocket(s net.Conn, b []byte, w *Writer, patience time.Duration, p Prog
 			return taken, err
 		}
 		taken += n
-		// What the system takes at once proves nothing, as it may only fill its buffers; having had to wait for room does.
+		// What the system takes at once proves nothing, as it may only fill its buffers; having had to wait for room
+		// does.
 		p.Wrote(n, n == piece && time.Since(begin) > stalling)
 	}
 	return taken, nil
@@ -55,8 +56,8 @@ var attempts = sync.Pool{New: func() any {
 	return a
 }}
 
-// on writes b and returns how many bytes the socket took; 0 where it can't be written to without waiting, as over TLS. Why it
-// took no more, the caller finds out by waiting. Nobody else may be writing to it.
+// on writes b and returns how many bytes the socket took; 0 where it can't be written to without waiting, as over TLS.
+// Why it took no more, the caller finds out by waiting. Nobody else may be writing to it.
 func (a *attempt) on(socket net.Conn, b []byte) int {
 	tcp, direct := socket.(*net.TCPConn)
 	if !direct {

@@ -2,7 +2,8 @@ package deliver
 
 import "testing"
 
-// Every event in every stage, as a drawing of who is at an outbox: its writer, which may wait within a pull, and another one beside that.
+// Every event in every stage, as a drawing of who is at an outbox: its writer, which may wait within a pull, and
+// another one beside that.
 func TestAStageSaysWhoWrites(t *testing.T) {
 	type who struct{ called, main, pulls, besideCalled, beside bool }
 	is := map[stage]who{

@@ -17,8 +17,8 @@ const (
 	maxRetry  = 2 * time.Second
 )
 
-// write does what a writer was called for: one round for a writer that counts, which comes again where there is more. One that has had to
-// wait, and does not count any more, goes on until there is nothing.
+// write does what a writer was called for: one round for a writer that counts, which comes again where there is more.
+// One that has had to wait, and does not count any more, goes on until there is nothing.
 func (o *Outbox) write(w *Writer) (more bool) {
 	o.mu.Lock()
 	before := o.stage
@@ -41,8 +41,8 @@ func (o *Outbox) write(w *Writer) (more bool) {
 	return false
 }
 
-// round writes what is queued, and what a pull brings, and reports whether there is more: then a writer that counts is to come again. Otherwise the
-// writing has ended.
+// round writes what is queued, and what a pull brings, and reports whether there is more: then a writer that counts is
+// to come again. Otherwise the writing has ended.
 func (o *Outbox) round(w *Writer) (more bool) {
 	o.mu.Lock()
 	var s *edge.Session // where a pull may have something
@@ -160,8 +160,8 @@ func (o *Outbox) pullAgain(err error) {
 	o.writers.Log.Debug("pull failed", "conn", o.Session.Load().Conn(), "retry", pause, "err", err)
 }
 
-// writeBeside writes what is queued, and tells what receipts have gathered, beside a pull that waits: until there is nothing, or the pull
-// is over. Of what both write, the pull's comes last.
+// writeBeside writes what is queued, and tells what receipts have gathered, beside a pull that waits: until there is
+// nothing, or the pull is over. Of what both write, the pull's comes last.
 func (o *Outbox) writeBeside(w *Writer) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

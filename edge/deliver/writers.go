@@ -7,10 +7,11 @@ import (
 	"time"
 )
 
-// Writers write for all outboxes of a door: a few goroutines, which go round among those that have something to write. An event that
-// wakes a thousand connections needs no thousand goroutines, each of which would have its stack grow; and what comes up for one of them
-// meanwhile goes out with the rest of it in its next round. A writer that has to wait for a connection, as it takes nothing or has to
-// read the log, counts no more: another one takes its place. The exported fields are set before Init.
+// Writers write for all outboxes of a door: a few goroutines, which go round among those that have something to write.
+// An event that wakes a thousand connections needs no thousand goroutines, each of which would have its stack grow; and
+// what comes up for one of them meanwhile goes out with the rest of it in its next round. A writer that has to wait for
+// a connection, as it takes nothing or has to read the log, counts no more: another one takes its place. The exported
+// fields are set before Init.
 type Writers struct {
 	Answers int             // bytes queued beyond which Leave waits
 	Linger  time.Duration   // how long a closing connection may still take what is queued
@@ -29,8 +30,9 @@ type Writers struct {
 	over   bool       // nobody is to wait any more
 }
 
-// writersEach is how many writers count for each processor. Where the machine is full each goroutine gets its share of it: with 2
-// for each processor, what had come from the log waited for a second behind those that read from agents and from it.
+// writersEach is how many writers count for each processor. Where the machine is full each goroutine gets its share of
+// it: with 2 for each processor, what had come from the log waited for a second behind those that read from agents and
+// from it.
 const writersEach = 16
 
 // Init makes the writers ready.
@@ -156,7 +158,8 @@ func (me *Writer) next() *Outbox {
 	}
 }
 
-// Waits has another writer take the place of this one, which is about to wait. A nil Writer stands for a caller that is none.
+// Waits has another writer take the place of this one, which is about to wait. A nil Writer stands for a caller that is
+// none.
 func (me *Writer) Waits() {
 	if me == nil || !me.counts {
 		return

@@ -59,7 +59,8 @@ func hears(t *testing.T, p *peer) {
 	}
 }
 
-// waitsInPull has a peer be pulled whose session has deliveries wait, as long as an answer to a join is made, until the pull is let go of.
+// waitsInPull has a peer be pulled whose session has deliveries wait, as long as an answer to a join is made, until the
+// pull is let go of.
 func waitsInPull(t *testing.T, p *peer) (letGo func()) {
 	t.Helper()
 	s := new(edge.Session) // it stands for one that has nothing
@@ -94,7 +95,8 @@ func TestAConnectionWhoseDeliveriesWaitHoldsUpNobody(t *testing.T) {
 	}
 }
 
-// One for whom something comes up all the time is written for in turns with the others, until its writer has to wait: that one is its own then.
+// One for whom something comes up all the time is written for in turns with the others, until its writer has to wait:
+// that one is its own then.
 func TestAWriterThatCountsWritesARoundOnly(t *testing.T) {
 	all := writersOf(t, 0) // none of which comes by itself
 	p := peersOf(all, 1)[0]

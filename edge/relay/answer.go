@@ -8,17 +8,19 @@ import (
 )
 
 // A request of a call names the box for its answer. boxes is what a session's sender knows of those that its agent was
-// handed: an agent replies to whoever asked, by the request's id, and the parts of a streamed reply name their stream. Where the agent was asked before
-// its session came here, presence lists the calls that are open.
+// handed: an agent replies to whoever asked, by the request's id, and the parts of a streamed reply name their stream.
+// Where the agent was asked before its session came here, presence lists the calls that are open.
 
-// Asked notes that the agent was handed the request of a call, whose answer goes into a box. streams is the name of the stream that the request is; empty where it is whole.
+// Asked notes that the agent was handed the request of a call, whose answer goes into a box. streams is the name of the
+// stream that the request is; empty where it is whole.
 func (s *Sender) Asked(peer agora.Address, request, name, streams string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.known().add(peer, request, name, streams)
 }
 
-// AskedWhole is Asked for a request whose answer has to be whole, as an approval's has: a stream that would answer it goes where it is addressed.
+// AskedWhole is Asked for a request whose answer has to be whole, as an approval's has: a stream that would answer it
+// goes where it is addressed.
 func (s *Sender) AskedWhole(peer agora.Address, request, name string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -54,8 +56,9 @@ func (s *Sender) known() *boxes {
 	return s.boxes
 }
 
-// Cut notes that a stream to the agent has been given up by its sender, or is cancelled by the agent: where it is the request of the call whose answer goes into a box, the
-// agent need not be told that nobody waits for that answer. Another call may have a stream of the same name open.
+// Cut notes that a stream to the agent has been given up by its sender, or is cancelled by the agent: where it is the
+// request of the call whose answer goes into a box, the agent need not be told that nobody waits for that answer.
+// Another call may have a stream of the same name open.
 func (s *Sender) Cut(name, stream string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -67,7 +70,8 @@ func (s *Sender) Cut(name, stream string) {
 	}
 }
 
-// Missed notes that messages to the agent are lost, among them perhaps the word that nobody waits for an answer of its any more.
+// Missed notes that messages to the agent are lost, among them perhaps the word that nobody waits for an answer of its
+// any more.
 func (s *Sender) Missed() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -76,9 +80,10 @@ func (s *Sender) Missed() {
 	}
 }
 
-// Route returns where a message of the agent's goes: the answer of a call into its box, as does that the agent cancels a stream which is its request; everything else where it is addressed. It takes two round trips to
-// presence when the agent replies for the first time to something that it was not handed here, or cancels that, and when it answers what may have been ended
-// unheard. An error is UNAVAILABLE: presence can't tell whether somebody waits for the answer.
+// Route returns where a message of the agent's goes: the answer of a call into its box, as does that the agent cancels
+// a stream which is its request; everything else where it is addressed. It takes two round trips to presence when the
+// agent replies for the first time to something that it was not handed here, or cancels that, and when it answers what
+// may have been ended unheard. An error is UNAVAILABLE: presence can't tell whether somebody waits for the answer.
 func (s *Sender) Route(ctx context.Context, m *agora.Message) (to agora.Address, err error) {
 	if m.Kind != agora.Reply && m.Part != agora.Cancel || m.To.IsSpace() {
 		return m.To, nil
@@ -147,8 +152,9 @@ func (s *Sender) boxed(to agora.Address, m agora.Part, err error) {
 	}
 }
 
-// NotAsked says that nobody waits for the answer that goes into a box any more: what still comes of it goes to the mailbox of who asked. It
-// returns the stream of the answer where that has begun and not ended, and whether the agent is to be told: not when it has answered.
+// NotAsked says that nobody waits for the answer that goes into a box any more: what still comes of it goes to the
+// mailbox of who asked. It returns the stream of the answer where that has begun and not ended, and whether the agent
+// is to be told: not when it has answered.
 func (s *Sender) NotAsked(peer agora.Address, name string) (to agora.Address, stream string, open, tell bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -167,8 +173,8 @@ func (s *Sender) boxOf(peer agora.Address, stream string) agora.Address {
 	return peer
 }
 
-// awaitTurn waits until what was numbered before a numbered message, to the same peer, is settled where it went into another lane: a receipt
-// speaks of all numbers up to its own, whatever lane they took.
+// awaitTurn waits until what was numbered before a numbered message, to the same peer, is settled where it went into
+// another lane: a receipt speaks of all numbers up to its own, whatever lane they took.
 func (s *Sender) awaitTurn(ctx context.Context, m *agora.Message) error {
 	if m.To.IsSpace() || !guard.Turns {
 		return nil
@@ -207,8 +213,8 @@ const (
 	NotOpen                     // not: its stream has ended
 )
 
-// Continue tells how a part goes on with the agent's answer to a request of m.To's, which m.Meta.Parent names: so is its
-// stream called. A part that belongs to a stream is made one of that: a whole answer is its end. waits tells that
+// Continue tells how a part goes on with the agent's answer to a request of m.To's, which m.Meta.Parent names: so is
+// its stream called. A part that belongs to a stream is made one of that: a whole answer is its end. waits tells that
 // somebody waits for what becomes of the part.
 func (s *Sender) Continue(m *agora.Message, waits bool) Continuation {
 	name := m.Meta.Parent
@@ -247,8 +253,8 @@ func (s *Sender) Continue(m *agora.Message, waits bool) Continuation {
 	return Opens
 }
 
-// Unopened notes the part of an answer with which a stream was to open, and which was refused. It alone may open it when
-// it is said again, unless another one was dropped in silence behind it, as that would be missing.
+// Unopened notes the part of an answer with which a stream was to open, and which was refused. It alone may open it
+// when it is said again, unless another one was dropped in silence behind it, as that would be missing.
 func (s *Sender) Unopened(m *agora.Message) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

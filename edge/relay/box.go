@@ -8,7 +8,8 @@ import (
 	"github.com/agora-relay/agora"
 )
 
-// boxes is what a session's sender knows of the boxes of calls that its agent was asked. The lock of its laneSet guards it.
+// boxes is what a session's sender knows of the boxes of calls that its agent was asked. The lock of its laneSet guards
+// it.
 type boxes struct {
 	asked    map[streamKey][]*box // by peer and request id; those with one id in the order in which they came
 	streams  map[streamKey]*box   // by peer and the stream of the answer
@@ -109,7 +110,8 @@ func (b *boxes) resume(to agora.Address, stream string) {
 	b.streams[streamKey{to.Peer(), stream}] = x
 }
 
-// streamed returns the box of the call whose request is an open stream of a peer's, the youngest one of that name; nil for none.
+// streamed returns the box of the call whose request is an open stream of a peer's, the youngest one of that name; nil
+// for none.
 func (b *boxes) streamed(peer agora.Address, stream string) *box {
 	for _, x := range slices.Backward(b.asked[streamKey{peer, stream}]) {
 		if x.streams == stream && !x.cut {
@@ -119,8 +121,9 @@ func (b *boxes) streamed(peer agora.Address, stream string) *box {
 	return nil
 }
 
-// toCancel returns the box to which a cancel goes that names a stream of a peer's, and whether that is known for sure: that of the answer under this name, unless that has
-// ended, or may have as an earlier holder of the session has begun it, and a request of that name is open. nil for none.
+// toCancel returns the box to which a cancel goes that names a stream of a peer's, and whether that is known for sure:
+// that of the answer under this name, unless that has ended, or may have as an earlier holder of the session has begun
+// it, and a request of that name is open. nil for none.
 func (b *boxes) toCancel(peer agora.Address, stream string) (x *box, found bool) {
 	x = b.streams[streamKey{peer, stream}]
 	sure := x != nil && x.state != boxOver && !x.inherited
@@ -193,8 +196,9 @@ func (b *boxes) hears(x *box, e boxEvent) {
 	}
 }
 
-// answerFor returns the box that a reply answers: the first one of its request that has no answer, or has this one. A reply that names no request is that to the
-// one that its stream is called by, which it then names; else to the only open one of its peer. found tells that the request is known.
+// answerFor returns the box that a reply answers: the first one of its request that has no answer, or has this one. A
+// reply that names no request is that to the one that its stream is called by, which it then names; else to the only
+// open one of its peer. found tells that the request is known.
 func (b *boxes) answerFor(m *agora.Message) (x *box, found bool) {
 	name := cmp.Or(m.Meta.Parent, m.Stream)
 	of := b.asked[streamKey{m.To, name}]
@@ -248,7 +252,8 @@ func (b *boxes) unsure(m *agora.Message) *box {
 	return nil
 }
 
-// takes tells whether a reply may be the box's answer: it has none yet, or this one, said again, and is no stream where the answer has to be whole. Nobody answers a request whose stream was given up: a later one may have its name.
+// takes tells whether a reply may be the box's answer: it has none yet, or this one, said again, and is no stream where
+// the answer has to be whole. Nobody answers a request whose stream was given up: a later one may have its name.
 func (x *box) takes(m *agora.Message) bool {
 	if x.whole && m.Part != agora.Whole {
 		return false

@@ -2,7 +2,8 @@ package relay
 
 import "testing"
 
-// Every state of a box meets every event: nothing but a stored answer, and that nobody waits, is the end of it, and then nothing opens it again.
+// Every state of a box meets every event: nothing but a stored answer, and that nobody waits, is the end of it, and
+// then nothing opens it again.
 func TestABoxIsOverOnceAndForAll(t *testing.T) {
 	for s := range boxStates {
 		for e := range boxEvents {

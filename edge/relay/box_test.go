@@ -53,8 +53,9 @@ func TestACancelGoesPastAnAnswerThatIsOver(t *testing.T) {
 	}
 }
 
-// A call is over before its answer has begun, or behind that: a stream of the answer's name goes to the mailbox of who asked then, all of it. In the box its parts would
-// lack their start: they would be refused for ever where the box's lane waits for the start's number.
+// A call is over before its answer has begun, or behind that: a stream of the answer's name goes to the mailbox of who
+// asked then, all of it. In the box its parts would lack their start: they would be refused for ever where the box's
+// lane waits for the start's number.
 func TestPartsGoWhereTheirStartWent(t *testing.T) {
 	peer, at := agora.ToAgent("t", "caller"), agora.ToBox("t", "first", "caller")
 	for about, c := range map[string]struct {
@@ -93,7 +94,8 @@ func TestPartsGoWhereTheirStartWent(t *testing.T) {
 	}
 }
 
-// A start that was refused for the moment is the box's answer again once it has come again: nothing else goes there then.
+// A start that was refused for the moment is the box's answer again once it has come again: nothing else goes there
+// then.
 func TestAnAnswerThatComesAgainIsTheOnlyOne(t *testing.T) {
 	peer, at := agora.ToAgent("t", "caller"), agora.ToBox("t", "first", "caller")
 	s := new(Sender)
@@ -114,7 +116,8 @@ func TestAnAnswerThatComesAgainIsTheOnlyOne(t *testing.T) {
 	}
 }
 
-// An answer that an earlier holder began may have been given up unheard, as any other: presence is asked before its start goes into the box again.
+// An answer that an earlier holder began may have been given up unheard, as any other: presence is asked before its
+// start goes into the box again.
 func TestAStartThatComesAgainIsDoubtedAsAnyAnswer(t *testing.T) {
 	peer, at := agora.ToAgent("t", "caller"), agora.ToBox("t", "first", "caller")
 	b := newBoxes()

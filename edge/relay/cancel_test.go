@@ -8,7 +8,8 @@ import (
 	"github.com/agora-relay/agora/internal/await"
 )
 
-// A cancel that is refused for the moment has ended nothing: what was said of the stream before it, and refused with it, comes again and is answered.
+// A cancel that is refused for the moment has ended nothing: what was said of the stream before it, and refused with
+// it, comes again and is answered.
 func TestAPartBeforeACancelThatIsRefusedForTheMomentIsAnswered(t *testing.T) {
 	for name, cancels := range map[string]func(s *relay.Sender, to agora.Address, own func()){
 		"by its sender":   func(_ *relay.Sender, _ agora.Address, own func()) { own() },

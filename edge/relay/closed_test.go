@@ -7,8 +7,8 @@ import (
 	"github.com/agora-relay/agora/presence"
 )
 
-// A stream whose start was refused begins again before presence was told that it is over: the Tick must not take out what is
-// open by now, as its session's next holder ends what presence knows of.
+// A stream whose start was refused begins again before presence was told that it is over: the Tick must not take out
+// what is open by now, as its session's next holder ends what presence knows of.
 func TestAStreamThatBeginsAgainIsNotTakenOutOfPresence(t *testing.T) {
 	r, c, to := &Relay{}, presence.Claim{Session: "s1"}, agora.ToAgent("t", "bob")
 	r.streamClosed(c, to, "again")

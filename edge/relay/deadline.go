@@ -57,7 +57,8 @@ func (s *streamSet) Replied(from agora.Address, request string) {
 	}
 }
 
-// Undelivered notes that a request will not be answered, as its receiver is not given the frame that it came in: its deadline no longer counts.
+// Undelivered notes that a request will not be answered, as its receiver is not given the frame that it came in: its
+// deadline no longer counts.
 func (s *streamSet) Undelivered(to agora.Address, frame string) {
 	var requests []string
 	s.mu.Lock()

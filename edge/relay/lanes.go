@@ -22,8 +22,9 @@ type lane struct {
 	last   uint64    // stream sequence of the last stored record; used on the broker's goroutine alone
 }
 
-// laneSet is the lanes of one session, one to each addressee: those that are open, those that were put aside, and those that earlier holders have used. What is on its way
-// in all of them shares one window. Its methods may be called at the same time.
+// laneSet is the lanes of one session, one to each addressee: those that are open, those that were put aside, and those
+// that earlier holders have used. What is on its way in all of them shares one window. Its methods may be called at the
+// same time.
 type laneSet struct {
 	relay  *Relay
 	cfg    SenderConfig
@@ -111,8 +112,8 @@ func (s *laneSet) release(l *lane) {
 	}
 }
 
-// pace slows streams to an addressee whose unread part is too large, and refuses one-shots. Streams that the addressee alone of
-// all it is sent does not keep up with are slowed, too.
+// pace slows streams to an addressee whose unread part is too large, and refuses one-shots. Streams that the addressee
+// alone of all it is sent does not keep up with are slowed, too.
 func (s *laneSet) pace(l *lane, m *agora.Message) error {
 	full, wait := l.peer.pressed(), pause
 	slow := full || l.peer.slows(s.cfg.Claim.Agent)
@@ -176,7 +177,8 @@ func (s *laneSet) all() []*lane {
 	return lanes
 }
 
-// addresses returns to whom the session has sent something, with room for what is open there; mu is held. Of the boxes of calls only answers that are open count.
+// addresses returns to whom the session has sent something, with room for what is open there; mu is held. Of the boxes
+// of calls only answers that are open count.
 func (s *laneSet) addresses() map[agora.Address][]presence.OpenStream {
 	open := map[agora.Address][]presence.OpenStream{}
 	for to := range s.used {

@@ -9,7 +9,8 @@ import (
 	"github.com/agora-relay/agora/presence"
 )
 
-// The word that nobody waits for an answer any more may be in a gap. The answer goes to the mailbox of who asked all the same: into its box nobody looks any more.
+// The word that nobody waits for an answer any more may be in a gap. The answer goes to the mailbox of who asked all
+// the same: into its box nobody looks any more.
 func TestAnAnswerGoesToTheMailboxThoughTheWordThatItsCallIsOverWasLost(t *testing.T) {
 	b := newBench(t)
 	s := b.relay.Sender(relay.SenderConfig{Claim: &b.claim}, nil)

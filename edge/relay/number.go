@@ -15,8 +15,9 @@ import (
 // nextLanes is how many lanes NextNumbers looks at: each is fenced, and the log is read for it.
 const nextLanes = 16
 
-// NextNumbers returns, for a session that goes on, the number behind the highest that its agent has used towards each addressee; those with open streams come
-// first, at most 16 in all. It blocks for as long as the log takes, and leaves out what is not known when ctx is over. For a Sender that has sent nothing yet.
+// NextNumbers returns, for a session that goes on, the number behind the highest that its agent has used towards each
+// addressee; those with open streams come first, at most 16 in all. It blocks for as long as the log takes, and leaves
+// out what is not known when ctx is over. For a Sender that has sent nothing yet.
 func (s *Sender) NextNumbers(ctx context.Context) map[agora.Address]uint64 {
 	s.mu.Lock()
 	var all []agora.Address
@@ -79,11 +80,11 @@ func (n *numbering) of(to agora.Address) *numbers {
 	return k
 }
 
-// follows returns an error where a number is beyond one that is waited for. Else that is waited for no more, and follows
-// returns the streams that lack a part for good.
+// follows returns an error where a number is beyond one that is waited for. Else that is waited for no more, and
+// follows returns the streams that lack a part for good.
 //
-// A client that takes RATE_LIMITED for the end of its number does not say it again. The first number beyond it tells: where
-// that comes a second time its sender has heard of both refusals, and the refused one is passed over.
+// A client that takes RATE_LIMITED for the end of its number does not say it again. The first number beyond it tells:
+// where that comes a second time its sender has heard of both refusals, and the refused one is passed over.
 func (n numbering) follows(to agora.Address, number uint64, stream string, part agora.Part) (lack []string, err error) {
 	k := n[to]
 	if k == nil {
@@ -127,7 +128,8 @@ func (k *numbers) miss(number uint64, stream string, part agora.Part) {
 	}
 }
 
-// refused notes that a number was refused for the moment; limited says that there is too much, and nothing amiss in its lane.
+// refused notes that a number was refused for the moment; limited says that there is too much, and nothing amiss in its
+// lane.
 func (n *numbering) refused(to agora.Address, number uint64, limited bool) {
 	if k := n.of(to); k.refused == 0 || number < k.refused {
 		k.refused, k.limited, k.beyond = number, limited, 0

@@ -8,8 +8,9 @@ import (
 	"github.com/agora-relay/agora/internal/await"
 )
 
-// Who was refused a number for the moment says all again from the first one without receipt. That may be in its lane still, while presence
-// does not know the addressee any more: refused for good the number would not come again, and the lane, where it refuses it later, waits for it.
+// Who was refused a number for the moment says all again from the first one without receipt. That may be in its lane
+// still, while presence does not know the addressee any more: refused for good the number would not come again, and the
+// lane, where it refuses it later, waits for it.
 func TestANumberThatItsLaneHoldsIsNotRefusedForGood(t *testing.T) {
 	b := newBench(t)
 	s := b.relay.Sender(relay.SenderConfig{Claim: &b.claim}, nil)
@@ -34,8 +35,8 @@ func TestANumberThatItsLaneHoldsIsNotRefusedForGood(t *testing.T) {
 	}
 }
 
-// A chunk and the cancel of its stream are refused for the moment, and come again. The chunk stands before the cancel: dropped as
-// one behind it, it would have neither a receipt nor an error, and its sender would wait for one.
+// A chunk and the cancel of its stream are refused for the moment, and come again. The chunk stands before the cancel:
+// dropped as one behind it, it would have neither a receipt nor an error, and its sender would wait for one.
 func TestANumberBeforeACancelIsAnsweredWhenItComesAgain(t *testing.T) {
 	b := newBench(t)
 	s := b.relay.Sender(relay.SenderConfig{Claim: &b.claim}, nil)

@@ -13,8 +13,9 @@ import (
 	"github.com/agora-relay/agora/presence"
 )
 
-// A stream of which a part was refused for the moment is over to its sender, and its receiver hears so once that can be stored. Who has the session
-// next must know of it until then: where the log has lost its parts, nothing else would end it for its receiver.
+// A stream of which a part was refused for the moment is over to its sender, and its receiver hears so once that can be
+// stored. Who has the session next must know of it until then: where the log has lost its parts, nothing else would end
+// it for its receiver.
 func TestARefusedStreamStaysInPresenceUntilTheLogHasItsEnd(t *testing.T) {
 	b := newBench(t)
 	room := agora.ToSpace("t", "room")
@@ -55,8 +56,8 @@ func TestARefusedStreamStaysInPresenceUntilTheLogHasItsEnd(t *testing.T) {
 	await.True(t, "presence forgets it once its abort is stored", func() bool { return open() == 0 })
 }
 
-// While a start waits for room in the window of its session, presence knows the stream already, and may lose it: it is told of it again. Where nothing
-// comes of the start, presence forgets it.
+// While a start waits for room in the window of its session, presence knows the stream already, and may lose it: it is
+// told of it again. Where nothing comes of the start, presence forgets it.
 func TestAStreamThatIsAboutToBeginIsKnown(t *testing.T) {
 	b := newBench(t)
 	s := b.relay.Sender(relay.SenderConfig{Claim: &b.claim}, nil)
@@ -128,8 +129,8 @@ func TestStreamsThatEndedWithAnEarlierHolderMakeRoom(t *testing.T) {
 	}
 }
 
-// A session moves on right after the start of a stream was refused, before a Tick: presence knows the stream no more then. Else the next holder would take it for open where
-// retention has cut the log, and let it begin in its midst.
+// A session moves on right after the start of a stream was refused, before a Tick: presence knows the stream no more
+// then. Else the next holder would take it for open where retention has cut the log, and let it begin in its midst.
 func TestWhoHasASessionNextKnowsNoStreamThatWasRefused(t *testing.T) {
 	b := newBench(t)
 	room := agora.ToSpace("t", "room")

@@ -83,7 +83,8 @@ func (b *bench) say(s *relay.Sender, to agora.Address, stream string, part agora
 	return await.Recv(b.T, "an answer", told)
 }
 
-// round sends one numbered message to each of n addressees, and returns how many were stored and how many were there already.
+// round sends one numbered message to each of n addressees, and returns how many were stored and how many were there
+// already.
 func (b *bench) round(s *relay.Sender, n int, number uint64) (stored, again int) {
 	b.Helper()
 	var mu sync.Mutex
@@ -119,7 +120,8 @@ func (b *bench) round(s *relay.Sender, n int, number uint64) (stored, again int)
 	return stored, again
 }
 
-// quiet waits until nobody is at work for a lane: who asks the log for one that was put aside meanwhile holds it until the answer is there.
+// quiet waits until nobody is at work for a lane: who asks the log for one that was put aside meanwhile holds it until
+// the answer is there.
 func (b *bench) quiet() {
 	b.Helper()
 	await.True(b, "lanes are not at work any more", func() bool {

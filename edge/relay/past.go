@@ -13,8 +13,8 @@ type pastStream struct {
 	lacks   bool   // another message was dropped behind that one: the stream may not open any more, as it would be missing
 }
 
-// pastStreams is the streams of a sender that are not open any more, those that were added last. The lock of its laneSet
-// guards it.
+// pastStreams is the streams of a sender that are not open any more, those that were added last. The lock of its
+// laneSet guards it.
 type pastStreams struct {
 	all    map[streamKey]*pastStream
 	order  []streamKey // of all, the oldest first
@@ -72,9 +72,9 @@ func (p *pastStreams) speak(k streamKey) {
 	}
 }
 
-// drops reports whether a part belongs to a stream that was answered for
-// already. A new start makes it a stream again; an end ends the silence. What stands before a cancel by its number n may have been
-// refused for the moment: it comes again, and is answered.
+// drops reports whether a part belongs to a stream that was answered for already. A new start makes it a stream again;
+// an end ends the silence. What stands before a cancel by its number n may have been refused for the moment: it comes
+// again, and is answered.
 func (p *pastStreams) drops(k streamKey, part agora.Part, n uint64) bool {
 	if part == agora.Whole || !p.isSilent(k) || n > 0 && n < p.all[k].cancel {
 		return false

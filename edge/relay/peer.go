@@ -64,15 +64,16 @@ func (r *Relay) peer(to agora.Address) *peer {
 	return p
 }
 
-// isKnown reports whether the agent was found to be there a moment ago: asked again it need not be, unless being away matters.
+// isKnown reports whether the agent was found to be there a moment ago: asked again it need not be, unless being away
+// matters.
 func (p *peer) isKnown() bool {
 	at := p.known.Load()
 	return at != 0 && agora.Ticks()-at < int64(knownFor) && !p.relay.cfg.MailboxOff
 }
 
-// lookup returns nil when the agent can be written to. Only "yes" is
-// remembered, and not even that when being away matters. While presence does not answer, one who was known within the life of a record is believed to
-// be there still, for as long as this edge holds its lease: what is stored for it waits in its mailbox.
+// lookup returns nil when the agent can be written to. Only "yes" is remembered, and not even that when being away
+// matters. While presence does not answer, one who was known within the life of a record is believed to be there still,
+// for as long as this edge holds its lease: what is stored for it waits in its mailbox.
 func (p *peer) lookup(ctx context.Context) error {
 	cfg := &p.relay.cfg
 	if err := p.asking.LockContext(ctx); err != nil {
@@ -225,9 +226,10 @@ func (p *peer) measureBox(ctx context.Context) {
 	p.seen.Store(sent)
 }
 
-// Post stores a whole message to an agent outside any lane: that of one who has no session anywhere. key is its idempotency key for
-// the whole cluster. It blocks until the message is stored. AGENT_NOT_FOUND, AGENT_OFFLINE, RATE_LIMITED while the
-// mailbox is nearly full, MESSAGE_TOO_LARGE, UNAVAILABLE. payer is the principal whose share of the log it takes; empty for none.
+// Post stores a whole message to an agent outside any lane: that of one who has no session anywhere. key is its
+// idempotency key for the whole cluster. It blocks until the message is stored. AGENT_NOT_FOUND, AGENT_OFFLINE,
+// RATE_LIMITED while the mailbox is nearly full, MESSAGE_TOO_LARGE, UNAVAILABLE. payer is the principal whose share of
+// the log it takes; empty for none.
 func (r *Relay) Post(ctx context.Context, payer, key string, m agora.Message) (seq uint64, err error) {
 	if !m.To.IsBox() { // whose caller waits, or has its mailbox
 		if err := r.Reach(ctx, m.To); err != nil {
@@ -242,8 +244,8 @@ func (r *Relay) Post(ctx context.Context, payer, key string, m agora.Message) (s
 	return seq, nil
 }
 
-// Reach returns nil when an agent can be written to outside any lane: it is known, and its mailbox is not nearly full. AGENT_NOT_FOUND,
-// AGENT_OFFLINE, RATE_LIMITED, UNAVAILABLE.
+// Reach returns nil when an agent can be written to outside any lane: it is known, and its mailbox is not nearly full.
+// AGENT_NOT_FOUND, AGENT_OFFLINE, RATE_LIMITED, UNAVAILABLE.
 func (r *Relay) Reach(ctx context.Context, to agora.Address) error {
 	if r.cfg.Broker.Lost() {
 		return logAway()
@@ -258,7 +260,8 @@ func (r *Relay) Reach(ctx context.Context, to agora.Address) error {
 	return nil
 }
 
-// Pressed reports whether the mailbox of an agent is nearly full, or else whether the agent does not keep up with the streams of one who writes to it. It does not block.
+// Pressed reports whether the mailbox of an agent is nearly full, or else whether the agent does not keep up with the
+// streams of one who writes to it. It does not block.
 func (r *Relay) Pressed(from agora.AgentID, to agora.Address) (full, slow bool) {
 	p := r.peer(to)
 	return p.pressed(), p.slows(from)

@@ -68,8 +68,8 @@ func (s *pendingSends) get() *pendingSend {
 	return p
 }
 
-// complete takes note of what became of a message and tells its asker: once for parts of a stream that are refused for good, and not where the asker of a request
-// was told that its time is over. It runs on the broker's goroutine.
+// complete takes note of what became of a message and tells its asker: once for parts of a stream that are refused for
+// good, and not where the asker of a request was told that its time is over. It runs on the broker's goroutine.
 func (p *pendingSend) complete(res broker.Result) {
 	p.sender.window.give(p.size)
 	if res.Err == nil {
@@ -108,8 +108,8 @@ func (p *pendingSend) stored(res *broker.Result) {
 func (p *pendingSend) refused(res *broker.Result) bool {
 	s, k := p.sender, p.key
 	forNow := agora.AsError(res.Err).Code == agora.Unavailable
-	// It is none where a part before it was refused for good: many may be under way when the first is. A cancel is always
-	// answered: nothing else tells its sender that the stream is over.
+	// It is none where a part before it was refused for good: many may be under way when the first is. A cancel is
+	// always answered: nothing else tells its sender that the stream is over.
 	if !forNow && p.part != agora.Start && p.part != agora.Cancel && s.dropped(k, p.part, p.sent.N) {
 		return false
 	}
@@ -154,7 +154,8 @@ func (p *pendingSend) settleStream(err error) {
 	}
 }
 
-// heldBack notes that a number was refused for the moment in its lane: the lane holds back what comes behind it there, this what goes into others.
+// heldBack notes that a number was refused for the moment in its lane: the lane holds back what comes behind it there,
+// this what goes into others.
 func (s *Sender) heldBack(to agora.Address, res *broker.Result) {
 	if res.N == 0 || to.IsSpace() {
 		return

@@ -79,8 +79,8 @@ func (s *laneSet) undecided(m *agora.Message, err error) error {
 	}
 }
 
-// refuse remembers that a stream was answered for. A numbered part that was refused for the moment comes again under its
-// number, and is told then that the stream is over: without receipt or error its sender would wait for ever.
+// refuse remembers that a stream was answered for. A numbered part that was refused for the moment comes again under
+// its number, and is told then that the stream is over: without receipt or error its sender would wait for ever.
 func (s *streamSet) refuse(k streamKey, part agora.Part, n uint64, err error) {
 	if part == agora.Whole || part.Ends() || comesAgain(n, err) {
 		return

@@ -27,7 +27,8 @@ type Config struct {
 	Usage      *admission.Usage // counts the streams that senders have open; one with the default limits if nil
 	InFlight   int              // bytes under way of one sender
 	Valid      func() (at time.Time, ok bool)
-	// Reassert writes a session to presence again, which does not know its claim, and reports whether that holds. It may block; nil where nobody can.
+	// Reassert writes a session to presence again, which does not know its claim, and reports whether that holds. It
+	// may block; nil where nobody can.
 	Reassert func(ctx context.Context, c presence.Claim) (held bool, err error)
 	// Confirmed asks the edge that holds an agent how far the agent has got with its mailbox. It may block.
 	Confirmed func(ctx context.Context, to agora.Address, holder presence.Holder) (Confirmed, error)
@@ -177,7 +178,8 @@ func (s *streamSet) settleOwed() (more bool) {
 	return len(s.owed) > 0
 }
 
-// takeSettled returns the owed streams that are not open in the log, and will not be: they are owed no more. mu is held.
+// takeSettled returns the owed streams that are not open in the log, and will not be: they are owed no more. mu is
+// held.
 func (s *streamSet) takeSettled() (settled map[streamKey]*stream) {
 	for k, st := range s.owed {
 		if st.state != streamBegins && !s.mayBeOpen(k) {
@@ -188,14 +190,15 @@ func (s *streamSet) takeSettled() (settled map[streamKey]*stream) {
 	return settled
 }
 
-// mayBeOpen reports whether the log may have to get the end of a stream; mu is held. A lane that was put aside owes nothing.
+// mayBeOpen reports whether the log may have to get the end of a stream; mu is held. A lane that was put aside owes
+// nothing.
 func (s *streamSet) mayBeOpen(k streamKey) bool {
 	l := s.lanes[k.to]
 	return l != nil && l.MayBeOpen(k.stream)
 }
 
-// streamOpens keeps in presence a stream that begins, though one of its name has ended, or was refused, since the last Tick. Where
-// a Tick is taking that out, it returns a channel that is closed when it is out; else nil.
+// streamOpens keeps in presence a stream that begins, though one of its name has ended, or was refused, since the last
+// Tick. Where a Tick is taking that out, it returns a channel that is closed when it is out; else nil.
 func (r *Relay) streamOpens(c *presence.Claim, to agora.Address, stream string) <-chan struct{} {
 	k := closedStream{c.Session, to, stream}
 	r.mu.Lock()
@@ -224,9 +227,11 @@ func (r *Relay) closeStreams(ctx context.Context) {
 	}
 }
 
-// CloseRefused takes the session's streams out of presence that were refused and are not open in the log, as a Tick does, and returns when they are out: where retention
-// has cut the log, whoever has the session next takes for open what presence knows. Call it once all is flushed. It takes a round trip for each lane with such a stream.
-// What has come to its end is left to the Tick, and so are answers of calls: they may be said again, and be known by what presence has of them.
+// CloseRefused takes the session's streams out of presence that were refused and are not open in the log, as a Tick
+// does, and returns when they are out: where retention has cut the log, whoever has the session next takes for open
+// what presence knows. Call it once all is flushed. It takes a round trip for each lane with such a stream. What has
+// come to its end is left to the Tick, and so are answers of calls: they may be said again, and be known by what
+// presence has of them.
 func (s *Sender) CloseRefused(ctx context.Context) error {
 	s.mu.Lock()
 	refused := s.takeSettled()

@@ -10,8 +10,8 @@ import (
 	"github.com/agora-relay/agora/presence"
 )
 
-// What presence has lost of a session that goes on elsewhere stands in the log: a stream whose lane it does not name goes on. Were its part refused, its sender would give it up, and
-// its receiver never see an end of it.
+// What presence has lost of a session that goes on elsewhere stands in the log: a stream whose lane it does not name
+// goes on. Were its part refused, its sender would give it up, and its receiver never see an end of it.
 func TestAStreamOfAnEarlierHolderGoesOnThoughPresenceDoesNotNameItsLane(t *testing.T) {
 	b := newBench(t)
 	put := func(s *relay.Sender, part agora.Part, n uint64) relay.Sent {
@@ -40,7 +40,8 @@ func TestAStreamOfAnEarlierHolderGoesOnThoughPresenceDoesNotNameItsLane(t *testi
 	}
 }
 
-// Whoever says a part of what never began is told so, and nothing is made for it: its addressee may be anybody's invention.
+// Whoever says a part of what never began is told so, and nothing is made for it: its addressee may be anybody's
+// invention.
 func TestAPartToNobodyMakesNoLane(t *testing.T) {
 	b := newBench(t)
 	claim := b.claim
@@ -56,8 +57,9 @@ func TestAPartToNobodyMakesNoLane(t *testing.T) {
 	}
 }
 
-// An earlier holder of a session told presence of a stream, and its edge ended before the start was stored. Where the next one refuses that start for the moment, and
-// the parts behind it, they come again: an end of what has not begun would have the receiver see the stream begin behind it.
+// An earlier holder of a session told presence of a stream, and its edge ended before the start was stored. Where the
+// next one refuses that start for the moment, and the parts behind it, they come again: an end of what has not begun
+// would have the receiver see the stream begin behind it.
 func TestAStreamWhoseStartComesAgainIsNotEndedMeanwhile(t *testing.T) {
 	b := newBench(t)
 	claim, room, hall := b.claim, agora.ToSpace("t", "room"), agora.ToSpace("t", "hall")

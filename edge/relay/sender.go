@@ -16,8 +16,8 @@ type SenderConfig struct {
 	Principal string          // whose it is, beside its agent; empty where nobody has asked
 	Dirty     uint64          // the highest epoch that ended without handing over
 	Deposed   func()          // the claim was taken; called at most once a lane, never blocking
-	// Asker is told of what is sent without an asker of its own, and of a deadline that has passed where the other end was told: of a stream, or of a
-	// request by the id of its frame.
+	// Asker is told of what is sent without an asker of its own, and of a deadline that has passed where the other end
+	// was told: of a stream, or of a request by the id of its frame.
 	Asker Asker
 }
 
@@ -29,7 +29,8 @@ type Sender struct {
 	boxes *boxes // of calls that the agent was asked; nil while there were none. The lock of the laneSet guards it
 }
 
-// Sender returns the sender of a session, and the lanes that earlier holders of that have used. Close it when the session is over here.
+// Sender returns the sender of a session, and the lanes that earlier holders of that have used. Close it when the
+// session is over here.
 func (r *Relay) Sender(cfg SenderConfig, lanes []presence.Lane) *Sender {
 	s := new(Sender)
 	s.relay, s.cfg, s.window.size = r, cfg, r.cfg.InFlight
@@ -109,11 +110,11 @@ func (s *Sender) Cancelled(to agora.Address, name string) bool {
 	return s.cancelled(s.boxOf(to, name), name)
 }
 
-// Send takes a message to an agent or a space. It blocks while the window is
-// full and, when a lane or a stream begins, for a round trip to presence. An
-// error is to be settled by [Sender.Refuse], and nobody is told more; else the asker is
-// told once, unless the message belongs to a stream that was refused or cancelled before: that is dropped
-// without a word. Of a chunk that has neither an asker of its own nor an id, and of which no receipt tells by its index, nothing is kept.
+// Send takes a message to an agent or a space. It blocks while the window is full and, when a lane or a stream begins,
+// for a round trip to presence. An error is to be settled by [Sender.Refuse], and nobody is told more; else the asker
+// is told once, unless the message belongs to a stream that was refused or cancelled before: that is dropped without a
+// word. Of a chunk that has neither an asker of its own nor an id, and of which no receipt tells by its index, nothing
+// is kept.
 func (s *Sender) Send(ctx context.Context, m agora.Message, o Options) (err error) {
 	k := streamKey{m.To, m.Stream}
 	if m.Part == agora.Start {
@@ -188,9 +189,9 @@ func (o *Options) keeps(m *agora.Message) bool {
 	return o.Asker != nil || o.Frame != "" || m.N == 0 && o.Receipts&agora.Stored != 0
 }
 
-// goesOn says which receipts a message wants: its own, and those of the stream that it belongs to. It returns the stream that a chunk belongs to, and
-// its lane, where there is nothing to ask before the chunk may go into it: nearly all messages are
-// such chunks. told settles it. Else it returns nil. The caller releases the lane.
+// goesOn says which receipts a message wants: its own, and those of the stream that it belongs to. It returns the
+// stream that a chunk belongs to, and its lane, where there is nothing to ask before the chunk may go into it: nearly
+// all messages are such chunks. told settles it. Else it returns nil. The caller releases the lane.
 func (s *Sender) goesOn(k *streamKey, m *agora.Message, o *Options) (l *lane, st *stream, told func(broker.Result)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -210,8 +211,8 @@ func (s *Sender) goesOn(k *streamKey, m *agora.Message, o *Options) (l *lane, st
 	return st.lane, st, st.told
 }
 
-// prepare returns the message's lane, once the addressee is known to be there
-// and presence knows of the lane and the stream. The caller releases it, and what was reserved for a stream that is to open.
+// prepare returns the message's lane, once the addressee is known to be there and presence knows of the lane and the
+// stream. The caller releases it, and what was reserved for a stream that is to open.
 func (s *Sender) prepare(ctx context.Context, m *agora.Message, o Options) (l *lane, reserved bool, err error) {
 	begins := m.Part == agora.Start || m.Part == agora.Whole
 	s.mu.Lock()
@@ -252,8 +253,9 @@ func (s *Sender) prepare(ctx context.Context, m *agora.Message, o Options) (l *l
 	return l, reserved, nil
 }
 
-// mayHaveBegun returns STREAM_NOT_FOUND for a part of a stream in a lane that the session is not known to have used. An earlier holder of a resumed one may have, and
-// presence have lost the word of it: the log tells, unless there is nobody to whom a stream could have begun.
+// mayHaveBegun returns STREAM_NOT_FOUND for a part of a stream in a lane that the session is not known to have used. An
+// earlier holder of a resumed one may have, and presence have lost the word of it: the log tells, unless there is
+// nobody to whom a stream could have begun.
 func (s *Sender) mayHaveBegun(ctx context.Context, m *agora.Message) error {
 	var err error
 	if s.cfg.Claim.Resumed {
@@ -265,9 +267,9 @@ func (s *Sender) mayHaveBegun(ctx context.Context, m *agora.Message) error {
 	return err
 }
 
-// away tells whether a message is to be refused at once, as the log has been away for longer than an election takes. What is
-// numbered is taken in all the same: whoever numbers sends again what is refused, and nothing
-// behind it could be taken before, not even the rest of streams that still have a chance.
+// away tells whether a message is to be refused at once, as the log has been away for longer than an election takes.
+// What is numbered is taken in all the same: whoever numbers sends again what is refused, and nothing behind it could
+// be taken before, not even the rest of streams that still have a chance.
 func (r *Relay) away(m *agora.Message, l *lane) bool {
 	if m.N > 0 {
 		return false
@@ -339,9 +341,9 @@ func (s *Sender) note(ctx context.Context, m *agora.Message, o Options) error {
 	return nil
 }
 
-// track returns the stream that a part belongs to, nil where none is open.
-// first tells that the part begins it: a start may be one that is sent again. silences tells that it is a cancel by which what still comes is dropped,
-// as it was not before.
+// track returns the stream that a part belongs to, nil where none is open. first tells that the part begins it: a start
+// may be one that is sent again. silences tells that it is a cancel by which what still comes is dropped, as it was not
+// before.
 func (s *Sender) track(k streamKey, m *agora.Message, o Options, l *lane) (st *stream, first, silences bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -32,7 +32,8 @@ type stream struct {
 	pieces   bool // of one frame: see Options
 }
 
-// streamSet is the streams of one session that are open or were of late, and its requests with a deadline. Its methods may be called at the same time.
+// streamSet is the streams of one session that are open or were of late, and its requests with a deadline. Its methods
+// may be called at the same time.
 type streamSet struct {
 	laneSet
 	timers sync.WaitGroup // deadlines that are being told
@@ -83,8 +84,8 @@ func (s *streamSet) dropped(k streamKey, part agora.Part, n uint64) bool {
 	return s.past.drops(k, part, n)
 }
 
-// begins notes that presence is told of a stream before its start goes into a lane: until then it is owed, so that presence hears of it again should it lose
-// everything just now, and forgets it where nothing comes of it.
+// begins notes that presence is told of a stream before its start goes into a lane: until then it is owed, so that
+// presence hears of it again should it lose everything just now, and forgets it where nothing comes of it.
 func (s *streamSet) begins(k streamKey, o *presence.OpenStream) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -107,8 +108,9 @@ func (s *streamSet) began(k streamKey, err error) {
 	}
 }
 
-// end forgets a stream, as what became of its last part says: here and, with the next Tick, in presence, unless
-// another of that name has begun meanwhile. One of which a part was refused for the moment stays in presence until the log has its end.
+// end forgets a stream, as what became of its last part says: here and, with the next Tick, in presence, unless another
+// of that name has begun meanwhile. One of which a part was refused for the moment stays in presence until the log has
+// its end.
 func (s *streamSet) end(k streamKey, st *stream, err error) {
 	owed := err != nil && agora.AsError(err).Code == agora.Unavailable
 	s.mu.Lock()
@@ -162,8 +164,9 @@ func (s *streamSet) uncount(n int) {
 	}
 }
 
-// reserve counts a stream that is to open, until unreserve: it counts by itself once it has. RATE_LIMITED where as many are open as may be. Those that an earlier
-// holder left and the log says are over do not count: their agent need not say more of them.
+// reserve counts a stream that is to open, until unreserve: it counts by itself once it has. RATE_LIMITED where as many
+// are open as may be. Those that an earlier holder left and the log says are over do not count: their agent need not
+// say more of them.
 func (s *streamSet) reserve() error {
 	err := s.relay.cfg.Usage.Take(admission.Streams, s.owner(), 1)
 	if err == nil || !s.shutOver() {
@@ -172,7 +175,8 @@ func (s *streamSet) reserve() error {
 	return s.relay.cfg.Usage.Take(admission.Streams, s.owner(), 1)
 }
 
-// forGood returns the error of a start as one that uses up the number it has: waited for, it would hold up the ends of other streams, which alone make room.
+// forGood returns the error of a start as one that uses up the number it has: waited for, it would hold up the ends of
+// other streams, which alone make room.
 func forGood(n uint64, err error) error {
 	e := *agora.AsError(err)
 	if n > 0 {
@@ -183,7 +187,8 @@ func forGood(n uint64, err error) error {
 
 func (s *streamSet) unreserve() { s.relay.cfg.Usage.Give(admission.Streams, s.owner(), 1) }
 
-// shutOver takes out the streams of earlier holders that are over by the word of the log, and reports whether there are any.
+// shutOver takes out the streams of earlier holders that are over by the word of the log, and reports whether there are
+// any.
 func (s *streamSet) shutOver() (some bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -222,8 +227,8 @@ func (s *streamSet) cancelled(to agora.Address, name string) bool {
 	return true
 }
 
-// speaks says that a cancel was refused for the moment by which a stream was to be silent: it has ended nothing. What was refused with it, and comes
-// again, is answered as the lane has it.
+// speaks says that a cancel was refused for the moment by which a stream was to be silent: it has ended nothing. What
+// was refused with it, and comes again, is answered as the lane has it.
 func (s *streamSet) speaks(k streamKey) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -245,8 +250,8 @@ func (s *streamSet) AbortOpen(ctx context.Context) error {
 	return s.Flush(ctx)
 }
 
-// Review ends every open stream that may not go on, and tells the agent so; what still comes of them is dropped. The last piece of
-// a frame tells it of itself.
+// Review ends every open stream that may not go on, and tells the agent so; what still comes of them is dropped. The
+// last piece of a frame tells it of itself.
 func (s *streamSet) Review(mayGoOn func(agora.Address, agora.Kind) error, tell func(to agora.Address, name string, err error)) {
 	s.mu.Lock()
 	open := maps.Clone(s.open)
@@ -303,7 +308,8 @@ const (
 	streamEvents
 )
 
-// streamNext is the life of a stream: what each event makes of it. One whose end is stored is in no state: nothing knows it.
+// streamNext is the life of a stream: what each event makes of it. One whose end is stored is in no state: nothing
+// knows it.
 var streamNext = [streamStates][streamEvents]streamState{
 	//             comes again    start lost     start said     end said      end unsure
 	streamRunning: {streamAwaited, streamRunning, streamRunning, streamEnding, streamOwed},

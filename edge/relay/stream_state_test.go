@@ -2,7 +2,8 @@ package relay
 
 import "testing"
 
-// Every state of a stream meets every event: what is not open to the agent never is again, as a start makes another stream of it, and only one that is open is ended or awaited.
+// Every state of a stream meets every event: what is not open to the agent never is again, as a start makes another
+// stream of it, and only one that is open is ended or awaited.
 func TestAStreamThatIsNotOpenStaysSo(t *testing.T) {
 	open := func(s streamState) bool { return s == streamRunning || s == streamAwaited || s == streamEnding }
 	for s := range streamStates {
