@@ -3,7 +3,9 @@ package edge_test
 import (
 	"fmt"
 	"testing"
+	"time"
 
+	"github.com/agora-relay/agora/edge"
 	"github.com/agora-relay/agora/internal/agoratest"
 )
 
@@ -69,7 +71,7 @@ func TestWhoComesBackWithoutTheTokenIsANewProcessForWhatItSends(t *testing.T) {
 // A half-given answer of a process that is gone ends where another one takes its place: what this one answers is no rest of it.
 func TestAHalfGivenAnswerIsAbortedWhenItsProcessIsReplaced(t *testing.T) {
 	t.Parallel()
-	c := start(t, agoratest.Options{})
+	c := start(t, agoratest.Options{Node: edge.Config{Confirm: time.Hour, Heartbeat: time.Hour, Timeout: 2 * time.Hour}}) // no pong proves that the question was read
 	asker, _ := registered(t, c, 1, "asker")
 	old, _ := registered(t, c, 0, "answerer")
 	asker.Send(`{"type":"send","to":"answerer","n":1,"payload":{"request_id":"q"}}`)

@@ -89,7 +89,7 @@ func TestNoAgentIsMovedWhileAnEdgeCanNotServe(t *testing.T) {
 		t.Errorf("%d agents were moved while an edge could not serve", n-moved)
 	}
 	g.MendEdge(2)
-	await.True(t, "agents are moved again, or were even before", func() bool { return g.moved() > moved || g.agents(0) <= 5 })
+	await.True(t, "agents are moved again, or were even before", func() bool { return g.moved() > moved || g.agents(0) < 10 }) // of fewer, a tenth is none
 	g.talk.Settle()
 }
 
