@@ -190,11 +190,13 @@ func TestWhatIsLargeAndWhatStandsStillDisturbsNobody(t *testing.T) {
 	}
 	t.Parallel()
 	s := open(t, setup{})
-	release := make(chan struct{})
+	held := make(chan struct{})
 	still := startNode(t, &node{agent: func(c wire.AgentService_CallAgentServer) error {
-		<-release // reads nothing
+		<-held // reads nothing
 		return nil
 	}})
+	release := sync.OnceFunc(func() { close(held) })
+	t.Cleanup(release) // before the node stops, which waits for it
 	n := startNode(t, &node{})
 	s.registered(0, "still", still)
 	s.registered(0, "a", n)
@@ -228,7 +230,7 @@ func TestWhatIsLargeAndWhatStandsStillDisturbsNobody(t *testing.T) {
 			t.Error("its bytes are others")
 		}
 	}
-	close(release)
+	release()
 	work.Wait()
 }
 
