@@ -32,7 +32,7 @@ var layers = map[string][]string{
 	"wire/p2p":             {".", "wire", "internal/budget", "internal/rawjson"},
 	"wire/listing":         {"."},
 	"spaces":               {".", "broker", "presence", "internal/eventdata", "internal/pump", "internal/rawjson"},
-	"edge/relay":           {".", "broker", "edge/admission", "presence", "internal/guard", "internal/lock"},
+	"edge/relay":           {".", "broker", "edge/admission", "edge/approval", "presence", "internal/guard", "internal/lock"},
 	"edge/call":            {".", "broker", "edge/admission", "presence", "internal/guard", "internal/pause"},
 	"edge/approval":        {".", "broker", "edge/admission", "internal/latency", "internal/pause"},
 	"edge/policy":          {"."},

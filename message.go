@@ -65,6 +65,12 @@ type Message struct {
 	Seq     uint64  // position in the addressee's log; set by the broker
 }
 
+// ClientID returns the id that the message's client has given it: ID without what the cluster adds to that.
+func (m *Message) ClientID() string {
+	id, _, _ := strings.Cut(m.ID, "\x00")
+	return id
+}
+
 // Meta is what travels with a message beside its body.
 type Meta struct {
 	Trace    string    // W3C traceparent; empty when there is none

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/agora-relay/agora"
-	"github.com/agora-relay/agora/edge/approval"
 	"github.com/agora-relay/agora/edge/call"
 	"github.com/agora-relay/agora/edge/ownership"
 	"github.com/agora-relay/agora/edge/policy"
@@ -114,30 +113,6 @@ func (s actingAs) mayCall(ctx context.Context, m *agora.Message) error {
 // Request is [Actor.Call] in the name of the session's own agent.
 func (s *Session) Request(ctx context.Context, q call.Request) (*call.Answer, error) {
 	return s.actor.Call(ctx, s.claim.Agent, q)
-}
-
-// called takes note of the request of a call that the agent is handed, or that nobody waits for its answer any more. It
-// returns false where there is nothing to tell the agent.
-func (i *inbound) called(m *agora.Message) bool {
-	peer := i.peer(m.From)
-	switch {
-	case m.Kind == agora.Request && approval.IsBox(m.Meta.Call):
-		i.out.sender().AskedWhole(peer, ClientID(m.ID), m.Meta.Call)
-		return true
-	case m.Kind == agora.Request:
-		i.out.sender().Asked(peer, ClientID(m.ID), m.Meta.Call, m.Stream)
-		return true
-	}
-	if m.Kind != agora.Control || m.Part != agora.Abort {
-		return true
-	}
-	box, stream, open, tell := i.out.sender().NotAsked(peer, m.Meta.Call)
-	if !open {
-		return tell
-	}
-	i.out.sender().Cancelled(box, stream)
-	m.Part, m.Stream = agora.Cancel, stream // and the body says why
-	return true
 }
 
 // SpendBeside counts what an agent asks of the cluster beside what it says to others, as a sign of life or a card, against what it may: see [admission.Quota.SpendBeside]. RATE_LIMITED.

@@ -49,12 +49,6 @@ const reserved = "\x00"
 // keyMark stands between a client's id and the content's hash.
 const keyMark = reserved
 
-// ClientID returns the client's id of a key.
-func ClientID(key string) string {
-	id, _, _ := strings.Cut(key, keyMark)
-	return id
-}
-
 // peerAddress is the address that presence's name of a peer stands for: an
 // agent, or a space behind a mark that no id begins with.
 func peerAddress(tenant string, peer agora.AgentID) agora.Address {

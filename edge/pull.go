@@ -9,6 +9,7 @@ import (
 	"github.com/agora-relay/agora"
 	"github.com/agora-relay/agora/broker"
 	"github.com/agora-relay/agora/edge/policy"
+	"github.com/agora-relay/agora/edge/relay"
 	"github.com/agora-relay/agora/internal/framesize"
 	"github.com/agora-relay/agora/internal/lock"
 	"github.com/agora-relay/agora/internal/trace"
@@ -187,40 +188,19 @@ const deliveryOverhead = 64
 
 // receive decides what becomes of a message of the mailbox.
 func (i *inbound) receive(m *agora.Message) (Delivery, bool) {
-	if m.Kind == agora.Gap {
-		if out := i.out.lanes.Load(); out != nil {
-			out.Missed()
-		}
-		return Delivery{Message: m}, true
-	}
-	if m.Kind == agora.Receipt && !i.concerned(m) {
-		return Delivery{}, false
-	}
-	if i.mailbox.bound.excludes(m) {
-		return i.leaveOut(i.peer(m.From), m)
-	}
-	if m.Meta.Call != "" && !i.called(m) {
-		return Delivery{}, false
-	}
 	peer := i.peer(m.From)
-	if m.Kind == agora.Control && m.Part == agora.Cancel {
-		news := i.out.sender().Cancelled(peer, m.Stream) || m.AbortBody().Code == agora.MessageTooLarge
-		return Delivery{Message: m, Redelivered: i.mailbox.redelivered(m)}, news
+	if i.mailbox.bound.excludes(m) {
+		return i.leaveOut(peer, m)
 	}
-	if out := i.out.lanes.Load(); out != nil && m.Kind == agora.Request && m.Part == agora.Abort {
-		out.Cut(m.Session, m.Stream) // which is the name of its box
-	}
-	if i.drops(peer, m) {
+	dropped := m.Kind != agora.Control && i.drops(peer, m)
+	if relay.Concerns(m) && !i.out.sender().Heard(m, dropped) || dropped {
 		return Delivery{}, false
+	}
+	if m.Kind == agora.Gap {
+		return Delivery{Message: m}, true
 	}
 	if m.Part <= agora.Start && i.actor.grant().Grant != nil {
 		i.out.heardFrom(m.From)
-	}
-	if m.Part == agora.Cancel {
-		i.out.sender().Cancelled(peer, m.Stream) // a cancel is for both directions of the name
-	}
-	if m.Kind == agora.Reply && (m.Part == agora.Whole || m.Part == agora.Start) {
-		i.out.sender().Replied(peer, m.Meta.Parent)
 	}
 	return Delivery{
 		Message: m, Redelivered: i.mailbox.redelivered(m), DeadlineMS: i.untilDeadline(m), span: i.node.cfg.Tracer.Deliver(m),
@@ -256,19 +236,6 @@ func (b *binding) untilDeadline(m *agora.Message) int64 {
 		return 0
 	}
 	return max(1, m.Meta.Deadline.Sub(b.node.cfg.Broker.Now()).Milliseconds())
-}
-
-// concerned reports whether a receipt says something to this session: it can be read, and is of no number of a session
-// that is over. Where it says that a request is not given to its receiver, no answer to that is waited for any more.
-func (i *inbound) concerned(receipt *agora.Message) bool {
-	r, err := receipt.ReceiptBody()
-	if err != nil || r.Session != "" && r.Session != i.claim.Session {
-		return false
-	}
-	if r.Tier == agora.Undelivered {
-		i.out.sender().Undelivered(i.peer(receipt.From), r.ID)
-	}
-	return true
 }
 
 // Written takes note that what the last Pull returned has been written, if it returned anything: also of a session

@@ -106,7 +106,7 @@ func subjectOf(m *agora.Message) subject {
 	case m.N > 0:
 		return subject{n: m.N, session: m.Session}
 	case m.ID != "":
-		return subject{id: ClientID(m.ID)}
+		return subject{id: m.ClientID()}
 	case m.Indexed:
 		return subject{stream: m.Stream, index: m.Index}
 	}

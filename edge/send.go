@@ -95,9 +95,6 @@ func (s *Session) dispatch(ctx context.Context, c *Command, m *agora.Message) (e
 	if c.anywhere && m.Kind == agora.Reply && m.Part == agora.Whole && !m.To.IsBox() {
 		return s.out.mail(ctx, c, *m)
 	}
-	if m.Kind == agora.Control { // a request is given up: its deadline counts no more
-		s.out.sender().Replied(m.To, m.AbortBody().Request)
-	}
 	if m.ID != "" {
 		m.ID = Key(m.ID, append([]byte{byte(m.Kind), byte(m.Part)}, m.Media...), []byte(m.Stream), m.Body)
 	}

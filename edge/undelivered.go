@@ -60,7 +60,7 @@ func (i *inbound) refuseAnswer(peer agora.Address, m *agora.Message) {
 	if m.Kind != agora.Reply || m.Meta.Parent == "" {
 		return
 	}
-	i.out.sender().Replied(peer, m.Meta.Parent)
+	i.out.sender().Heard(m, false)
 	i.conn.Notify(Notice{Kind: NoticeUnanswered, RequestID: m.Meta.Parent, To: peer, Err: errLargeAnswer})
 }
 
@@ -70,7 +70,7 @@ var errLargeAnswer = agora.Errorf(agora.MessageTooLarge, "the answer is larger t
 // refuseStream has nothing more of a stream be given to the agent, of which it can't take a part, and its sender be told.
 func (i *inbound) refuseStream(peer agora.Address, m *agora.Message) {
 	if m.Kind == agora.Request && m.Meta.Call != "" {
-		i.called(m)
+		i.out.sender().Heard(m, false)
 	}
 	i.incoming.cancel(streamKey{peer, m.Stream}, m.Seq-1)
 	o := i.receiptsOwed()
@@ -123,7 +123,7 @@ func (o *receiptQueue) undelivered(m *agora.Message) {
 			}), seq-1, seq)
 		})
 	default:
-		what := subject{id: ClientID(m.ID), n: m.N, at: m.Seq}
+		what := subject{id: m.ClientID(), n: m.N, at: m.Seq}
 		if m.N > 0 {
 			what.session = m.Session
 		}

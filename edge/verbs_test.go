@@ -32,15 +32,15 @@ func TestKeyTellsTheSameMessageFromAnother(t *testing.T) {
 			t.Errorf("%s: the same key %q", name, other)
 		}
 	}
-	if id := ClientID(same); id != "id" {
-		t.Errorf("ClientID = %q, want id", id)
+	if id := (&agora.Message{ID: same}).ClientID(); id != "id" {
+		t.Errorf("its client's id is %q, want id", id)
 	}
 }
 
 func TestAnEventWithoutAnIDIsKnownByItsNumber(t *testing.T) {
 	data := []byte("{}")
 	same := EventKey("", 7, data)
-	if same == "" || EventKey("", 7, data) != same || ClientID(same) != "" {
+	if same == "" || EventKey("", 7, data) != same || (&agora.Message{ID: same}).ClientID() != "" {
 		t.Errorf("key of number 7: %q, want one that holds no id of the client's", same)
 	}
 	for name, other := range map[string]string{

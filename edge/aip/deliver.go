@@ -7,7 +7,6 @@ import (
 	"io"
 	"slices"
 	"strconv"
-	"strings"
 	"sync/atomic"
 	"time"
 
@@ -58,7 +57,7 @@ func requestName(m *agora.Message) string {
 	case m.Meta.Request == "" && m.Media == "" && wire.RequestIDOf(m.Body) != "":
 		name = wire.RequestIDOf(m.Body)
 	case name == "" && m.Meta.Call != "":
-		name, _, _ = strings.Cut(m.ID, "\x00") // behind that stands what the cluster adds
+		name = m.ClientID()
 	}
 	return cmp.Or(name, "agora-"+strconv.FormatUint(m.Seq, 10))
 }

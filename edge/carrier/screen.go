@@ -129,7 +129,7 @@ func (a *asked) give(ctx context.Context) error {
 		return agora.Errorf(agora.InvalidRequest, "a task is one whole request, and no stream")
 	}
 	if a.m.Meta.Dialect == iat.Dialect {
-		e.ID = cmp.Or(e.ID, edge.ClientID(a.m.ID))
+		e.ID = cmp.Or(e.ID, a.m.ClientID())
 	}
 	if e.ID == "" { // its answer names it, and so does who calls a tool in its name
 		e.ID = nameOf(a.m)

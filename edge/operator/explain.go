@@ -9,7 +9,6 @@ import (
 
 	"github.com/agora-relay/agora"
 	"github.com/agora-relay/agora/broker"
-	"github.com/agora-relay/agora/edge"
 	"github.com/agora-relay/agora/presence"
 )
 
@@ -123,7 +122,7 @@ func (q *WhyQuery) search() (broker.Search, error) {
 	if session, number, ok := strings.Cut(q.ID, "/"); ok {
 		if n, err := strconv.ParseUint(number, 10, 64); err == nil && n > 0 {
 			s.Match = func(m *agora.Message) bool {
-				return from(m) && (m.Session == session && m.N == n || edge.ClientID(m.ID) == q.ID)
+				return from(m) && (m.Session == session && m.N == n || m.ClientID() == q.ID)
 			}
 			return s, nil
 		}
@@ -132,7 +131,7 @@ func (q *WhyQuery) search() (broker.Search, error) {
 		s.Seq = seq
 		return s, nil
 	}
-	s.Match = func(m *agora.Message) bool { return from(m) && edge.ClientID(m.ID) == q.ID }
+	s.Match = func(m *agora.Message) bool { return from(m) && m.ClientID() == q.ID }
 	return s, nil
 }
 
@@ -165,7 +164,7 @@ func (s *Service) reading(ctx context.Context, to agora.Address) (*reading, erro
 func (s *Service) fate(stored *broker.Stored, r *reading) Fate {
 	m := &stored.Message
 	f := Fate{
-		ID: edge.ClientID(m.ID), From: m.From, To: m.To.Agent, Space: m.To.Space, Session: m.Session, N: m.N,
+		ID: m.ClientID(), From: m.From, To: m.To.Agent, Space: m.To.Space, Session: m.Session, N: m.N,
 		Kind: kindNames[m.Kind], Part: partNames[m.Part], StreamID: m.Stream, Seq: m.Seq, Bytes: len(m.Body), Trace: m.Meta.Trace,
 		Stored: StoredAt{
 			Stream: stored.Stream, Sequence: m.Seq >> agora.SeqShift, Index: int(m.Seq & (1<<agora.SeqShift - 1)), Parts: stored.Parts,

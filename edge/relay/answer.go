@@ -11,21 +11,11 @@ import (
 // handed: an agent replies to whoever asked, by the request's id, and the parts of a streamed reply name their stream.
 // Where the agent was asked before its session came here, presence lists the calls that are open.
 
-// Asked notes that the agent was handed the request of a call, whose answer goes into a box. streams is the name of the
-// stream that the request is; empty where it is whole.
-func (s *Sender) Asked(peer agora.Address, request, name, streams string) {
+// called notes that the agent is handed the request of a call, whose answer goes into a box.
+func (s *Sender) called(peer agora.Address, m *agora.Message) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.known().add(peer, request, name, streams)
-}
-
-// AskedWhole is Asked for a request whose answer has to be whole, as an approval's has: a stream that would answer it
-// goes where it is addressed.
-func (s *Sender) AskedWhole(peer agora.Address, request, name string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.known().add(peer, request, name, "")
-	s.boxes.all[name].whole = true
+	s.known().add(peer, m.ClientID(), m.Meta.Call, m.Stream)
 }
 
 // Decided notes that a reply has decided the approval of a box: it alone goes there when it is said again. It needs no
@@ -70,9 +60,9 @@ func (s *Sender) Cut(name, stream string) {
 	}
 }
 
-// Missed notes that messages to the agent are lost, among them perhaps the word that nobody waits for an answer of its
+// missed notes that messages to the agent are lost, among them perhaps the word that nobody waits for an answer of its
 // any more.
-func (s *Sender) Missed() {
+func (s *Sender) missed() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.boxes != nil {
@@ -152,13 +142,19 @@ func (s *Sender) boxed(to agora.Address, m agora.Part, err error) {
 	}
 }
 
-// NotAsked says that nobody waits for the answer that goes into a box any more: what still comes of it goes to the
-// mailbox of who asked. It returns the stream of the answer where that has begun and not ended, and whether the agent
-// is to be told: not when it has answered.
-func (s *Sender) NotAsked(peer agora.Address, name string) (to agora.Address, stream string, open, tell bool) {
+// callOver takes the word that nobody waits for the answer that goes into a box any more: what still comes of it goes to
+// the mailbox of who asked. Where the answer is a stream that is open, that is closed, and the message becomes its
+// cancel. It returns false where the agent is not to be told, as it has answered.
+func (s *Sender) callOver(peer agora.Address, m *agora.Message) (news bool) {
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.known().giveUp(peer, name, func(k streamKey) bool { return s.open[k] != nil })
+	box, stream, open, tell := s.known().giveUp(peer, m.Meta.Call, func(k streamKey) bool { return s.open[k] != nil })
+	s.mu.Unlock()
+	if !open {
+		return tell
+	}
+	s.cancelled(box, stream)
+	m.Part, m.Stream = agora.Cancel, stream // and the body says why
+	return true
 }
 
 // boxOf returns the address under which a stream to a peer is open: that of a box where it is the answer of a call.

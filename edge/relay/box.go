@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/agora-relay/agora"
+	"github.com/agora-relay/agora/edge/approval"
 )
 
 // boxes is what a session's sender knows of the boxes of calls that its agent was asked. The lock of its laneSet guards
@@ -55,7 +56,7 @@ func (b *boxes) add(peer agora.Address, request, name, streams string) {
 		return
 	}
 	b.tidy()
-	x := &box{at: agora.ToBox(peer.Tenant, name, peer.Agent), request: request, streams: streams}
+	x := &box{at: agora.ToBox(peer.Tenant, name, peer.Agent), request: request, streams: streams, whole: approval.IsBox(name)}
 	b.all[name] = x
 	k := streamKey{peer, request}
 	b.asked[k] = append(b.asked[k], x)

@@ -13,9 +13,9 @@ func TestACancelGoesToTheCallWhoseStreamIsOpen(t *testing.T) {
 	cancel := &agora.Message{Kind: agora.Request, Part: agora.Cancel, To: peer, Stream: "r"}
 	for about, cut := range map[string][]string{"the end of the first has come late": {"first"}, "it has not come yet": nil, "another agent's has come": {"session"}} {
 		s := new(Sender)
-		s.relay, s.cfg.Claim = &Relay{}, new(presence.Claim)
-		s.Asked(peer, "r", "first", "r")
-		s.Asked(peer, "r", "second", "r")
+		s.relay, s.cfg.Claim = &Relay{}, &presence.Claim{Tenant: "t"}
+		hearsOf(s, "first", "r")
+		hearsOf(s, "second", "r")
 		for _, name := range cut {
 			s.Cut(name, "r")
 		}
@@ -42,10 +42,10 @@ func TestACancelGoesPastAnAnswerThatIsOver(t *testing.T) {
 		"one of an earlier holder, no other": {func(b *boxes) { b.resume(first, "r") }, false, first},
 	} {
 		s := new(Sender)
-		s.relay, s.cfg.Claim = &Relay{}, new(presence.Claim)
+		s.relay, s.cfg.Claim = &Relay{}, &presence.Claim{Tenant: "t"}
 		c.before(s.known())
 		if c.later {
-			s.Asked(peer, "r", "second", "r")
+			hearsOf(s, "second", "r")
 		}
 		if to, err := s.Route(t.Context(), cancel); err != nil || to != c.want {
 			t.Errorf("%s: the cancel goes to %+v, want %+v", about, to, c.want)
@@ -64,13 +64,13 @@ func TestPartsGoWhereTheirStartWent(t *testing.T) {
 	}{
 		"its start is refused for the moment, and nobody waits any more": {func(s *Sender) {
 			s.boxed(at, agora.Start, agora.Errorf(agora.Unavailable, "the log is away"))
-			s.NotAsked(peer, "first")
+			s.Heard(&agora.Message{Kind: agora.Control, Part: agora.Abort, From: peer.Agent, Meta: agora.Meta{Call: "first"}}, false)
 		}, 1},
 		"it has come to its end, and another begins": {func(s *Sender) { s.boxed(at, agora.End, nil) }, 4},
 	} {
 		s := new(Sender)
-		s.relay, s.cfg.Claim = &Relay{}, new(presence.Claim)
-		s.Asked(peer, "r", "first", "")
+		s.relay, s.cfg.Claim = &Relay{}, &presence.Claim{Tenant: "t"}
+		hearsOf(s, "first", "")
 		say := func(part agora.Part, n uint64, want agora.Address) {
 			t.Helper()
 			m := agora.Message{Kind: agora.Reply, Part: part, To: peer, Stream: "s", N: n}
@@ -99,8 +99,8 @@ func TestPartsGoWhereTheirStartWent(t *testing.T) {
 func TestAnAnswerThatComesAgainIsTheOnlyOne(t *testing.T) {
 	peer, at := agora.ToAgent("t", "caller"), agora.ToBox("t", "first", "caller")
 	s := new(Sender)
-	s.relay, s.cfg.Claim = &Relay{}, new(presence.Claim)
-	s.Asked(peer, "r", "first", "")
+	s.relay, s.cfg.Claim = &Relay{}, &presence.Claim{Tenant: "t"}
+	hearsOf(s, "first", "")
 	start := agora.Message{Kind: agora.Reply, Part: agora.Start, To: peer, Stream: "s", N: 1, Meta: agora.Meta{Parent: "r"}}
 	for about := range 2 {
 		if to, err := s.Route(t.Context(), &start); err != nil || to != at {
@@ -137,4 +137,13 @@ func TestAStartThatComesAgainIsDoubtedAsAnyAnswer(t *testing.T) {
 func (b *boxes) answer(to agora.Address, stream string) {
 	b.add(to.Peer(), stream, to.Space, "")
 	b.route(&agora.Message{Kind: agora.Reply, Part: agora.Start, To: to.Peer(), Stream: stream})
+}
+
+// hearsOf has a sender hear of the request of a call, "r" of the caller, which is a stream where that has a name.
+func hearsOf(s *Sender, box, stream string) {
+	m := agora.Message{Kind: agora.Request, From: "caller", ID: "r", Stream: stream, Meta: agora.Meta{Call: box}}
+	if stream != "" {
+		m.Part = agora.Start
+	}
+	s.Heard(&m, false)
 }

@@ -12,8 +12,10 @@ import (
 // it, comes again and is answered.
 func TestAPartBeforeACancelThatIsRefusedForTheMomentIsAnswered(t *testing.T) {
 	for name, cancels := range map[string]func(s *relay.Sender, to agora.Address, own func()){
-		"by its sender":   func(_ *relay.Sender, _ agora.Address, own func()) { own() },
-		"by its receiver": func(s *relay.Sender, to agora.Address, _ func()) { s.Cancelled(to, "s") },
+		"by its sender": func(_ *relay.Sender, _ agora.Address, own func()) { own() },
+		"by its receiver": func(s *relay.Sender, to agora.Address, _ func()) {
+			s.Heard(&agora.Message{Kind: agora.Control, Part: agora.Cancel, From: to.Agent, Stream: "s"}, false)
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := newBench(t)
@@ -21,9 +23,14 @@ func TestAPartBeforeACancelThatIsRefusedForTheMomentIsAnswered(t *testing.T) {
 			answers := make(chan relay.Sent, 9)
 			s := b.relay.Sender(relay.SenderConfig{Claim: &b.claim, Asker: relay.AskerFunc(func(t relay.Sent) { answers <- t })}, nil)
 			defer s.Close()
+			s.Heard(&agora.Message{Kind: agora.Request, From: "bob", ID: "s", Meta: agora.Meta{Call: "box"}}, false)
 			say := func(part agora.Part, n uint64) {
 				t.Helper()
-				m := agora.Message{Kind: agora.Request, Part: part, To: to, Stream: "s", N: n, Body: []byte("1")}
+				m := agora.Message{Kind: agora.Reply, Part: part, To: to.Peer(), Stream: "s", N: n, Body: []byte("1"), Meta: agora.Meta{Parent: "s"}}
+				if into, err := s.Route(t.Context(), &m); err != nil || into != to {
+					t.Fatalf("goes to %+v, %v, want the box", into, err)
+				}
+				m.To = to
 				if err := s.Send(t.Context(), m, relay.Options{Receipts: agora.Stored, Frame: "f"}); err != nil {
 					t.Fatal(err)
 				}

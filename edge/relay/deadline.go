@@ -30,7 +30,7 @@ func (s *streamSet) await(m *agora.Message, o Options) {
 // unasked forgets a request that was refused before it came into its lane.
 func (s *streamSet) unasked(to agora.Address, request string, m *agora.Message) {
 	if m.Part == agora.Whole && !m.Meta.Deadline.IsZero() {
-		s.Replied(to, request)
+		s.replied(to, request)
 	}
 }
 
@@ -41,9 +41,9 @@ func (s *streamSet) late(to agora.Address, request string) bool {
 	return s.asked[streamKey{to, request}] == nil
 }
 
-// Replied notes that a reply has come: the deadline of the request that it
+// replied notes that a reply has come: the deadline of the request that it
 // answers no longer counts.
-func (s *streamSet) Replied(from agora.Address, request string) {
+func (s *streamSet) replied(from agora.Address, request string) {
 	s.mu.Lock()
 	k := streamKey{from, request}
 	st := s.asked[k]
@@ -57,9 +57,9 @@ func (s *streamSet) Replied(from agora.Address, request string) {
 	}
 }
 
-// Undelivered notes that a request will not be answered, as its receiver is not given the frame that it came in: its
+// undelivered notes that a request will not be answered, as its receiver is not given the frame that it came in: its
 // deadline no longer counts.
-func (s *streamSet) Undelivered(to agora.Address, frame string) {
+func (s *streamSet) undelivered(to agora.Address, frame string) {
 	var requests []string
 	s.mu.Lock()
 	for k, st := range s.asked {
@@ -69,7 +69,7 @@ func (s *streamSet) Undelivered(to agora.Address, frame string) {
 	}
 	s.mu.Unlock()
 	for _, name := range requests {
-		s.Replied(to, name)
+		s.replied(to, name)
 	}
 }
 

@@ -22,7 +22,7 @@ func TestAnAnswerGoesToTheMailboxThoughTheWordThatItsCallIsOverWasLost(t *testin
 		if _, _, err := b.store.Calls.Open(t.Context(), h, "w", c, time.Hour, time.Hour); err != nil {
 			t.Fatal(err)
 		}
-		s.Asked(bob, name, c.Box, "")
+		s.Heard(&agora.Message{Kind: agora.Request, From: "bob", ID: name, Meta: agora.Meta{Call: c.Box}}, false)
 		return c
 	}
 	over := func(c presence.Call) {
@@ -45,21 +45,21 @@ func TestAnAnswerGoesToTheMailboxThoughTheWordThatItsCallIsOverWasLost(t *testin
 	answersInto("nothing is lost: the word comes before long", "heard", box("heard"))
 	over(asked("unheard"))
 	asked("open")
-	s.Missed()
+	s.Heard(&agora.Message{Kind: agora.Gap}, false)
 	answersInto("the word may be lost, and is", "unheard", bob)
 	answersInto("it may be lost, and was not said", "open", box("open"))
 	over(asked("later"))
 	answersInto("the call was asked after what is lost", "later", box("later"))
 
 	over(asked("streamed"))
-	s.Missed()
+	s.Heard(&agora.Message{Kind: agora.Gap}, false)
 	m := agora.Message{Kind: agora.Reply, Part: agora.Start, To: bob, Stream: "answer", Meta: agora.Meta{Parent: "streamed"}}
 	if got, err := s.Route(t.Context(), &m); err != nil || got != bob {
 		t.Errorf("a streamed answer goes to %v, want the mailbox", got)
 	}
 
 	asked("unknown")
-	s.Missed()
+	s.Heard(&agora.Message{Kind: agora.Gap}, false)
 	b.store.Close()
 	m = agora.Message{Kind: agora.Reply, To: bob, Meta: agora.Meta{Parent: "unknown"}}
 	if got, err := s.Route(t.Context(), &m); err == nil || agora.AsError(err).Code != agora.Unavailable {

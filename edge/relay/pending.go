@@ -123,7 +123,7 @@ func (p *pendingSend) refused(res *broker.Result) bool {
 		}
 	}
 	if p.awaits {
-		s.Replied(k.to, p.request) // it is answered: nothing is waited for
+		s.replied(k.to, p.request) // it is answered: nothing is waited for
 	}
 	return true
 }

@@ -103,13 +103,6 @@ func (s *Sender) Sends(to agora.Address, name string) (agora.Kind, bool) {
 	return 0, false
 }
 
-// Cancelled closes a stream that its receiver has cancelled: what the agent
-// still sends of it is dropped in silence. It returns false when the stream
-// had come to its end already: then the cancel is nobody's news.
-func (s *Sender) Cancelled(to agora.Address, name string) bool {
-	return s.cancelled(s.boxOf(to, name), name)
-}
-
 // Send takes a message to an agent or a space. It blocks while the window is full and, when a lane or a stream begins,
 // for a round trip to presence. An error is to be settled by [Sender.Refuse], and nobody is told more; else the asker
 // is told once, unless the message belongs to a stream that was refused or cancelled before: that is dropped without a
@@ -128,6 +121,9 @@ func (s *Sender) Send(ctx context.Context, m agora.Message, o Options) (err erro
 				return agora.Errorf(agora.StreamNotFound, "stream %q to %q is over", m.Stream, m.To.Peer().Name())
 			}
 			return nil
+		}
+		if m.Kind == agora.Control { // a request is given up: its deadline counts no more
+			s.replied(m.To, m.AbortBody().Request)
 		}
 		var reserved bool
 		l, reserved, err = s.prepare(ctx, &m, o)
