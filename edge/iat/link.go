@@ -178,13 +178,14 @@ func (l *link) ask(id string) {
 	l.asked[id] = true
 }
 
-// Close has the link end once what there is was written, and why.
+// Close has the link end once what there is was written, and why. One that ends already does so for the reason that it
+// has: this one would not be told.
 func (l *link) Close(r edge.Reason) {
-	l.because(r)
 	b, ok := l.out.Begin()
 	if !ok {
 		return
 	}
+	l.because(r)
 	if r.Code != "" {
 		b = l.appendFault(b, &iat.Fault{Err: agora.Errorf(r.Code, "%s", r.Text)})
 	}

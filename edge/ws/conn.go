@@ -102,8 +102,8 @@ func (c *conn) Wake() { c.out.Wake() }
 // Close says why, and closes: nothing is queued or pulled behind it. What is
 // queued has until the linger to be taken, and the peer to answer.
 func (c *conn) Close(r edge.Reason) {
-	c.because(r.Cause, closeCode(r))
 	if b, ok := c.out.Begin(); ok {
+		c.because(r.Cause, closeCode(r))
 		if r.Code != "" {
 			c.door.stats.fault(r.Code)
 			b = c.appendFrame(b, &wire.Frame{Type: "error", Code: string(r.Code), Message: r.Text})
