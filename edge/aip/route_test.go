@@ -215,18 +215,19 @@ func TestWhatIsLargeAndWhatStandsStillDisturbsNobody(t *testing.T) {
 	})
 	c := s.session(1)
 	const size = 16<<20 - 1<<10
-	body := bytes.Repeat([]byte{0, 1, 2, 255}, size/4)
+	large := bytes.Repeat([]byte{0, 1, 2, 255}, size/4)
+	bodies := [][]byte{large[:4], large, large[:8], large[:12]} // each message has so long to come: more large ones only take longer
 	work.Go(func() {
-		for i := range 4 {
+		for i, body := range bodies {
 			says(t, c, asks("c", "a", "s", []wire.AgentMessage_SessionStatus{wire.AgentMessage_START_QUEST, 1, 1, wire.AgentMessage_STOP_QUEST}[i], &wire.ContentItem{Data: &wire.ContentItem_Embedded{Embedded: body}}))
 		}
 	})
 	got, err := ends(c)
-	if err != nil || len(got) != 4 {
+	if err != nil || len(got) != len(bodies) {
 		t.Fatalf("%d messages, %v", len(got), err)
 	}
-	for _, m := range got {
-		if !bytes.Equal(m.GetContent()[0].GetEmbedded(), body) {
+	for i, m := range got {
+		if !bytes.Equal(m.GetContent()[0].GetEmbedded(), bodies[i]) {
 			t.Error("its bytes are others")
 		}
 	}
