@@ -1,206 +1,225 @@
+//go:build chaos
+
 package agora_test
 
 import (
-	"go/token"
+	"bufio"
+	"cmp"
+	"fmt"
+	"maps"
 	"os"
+	"os/exec"
 	"path"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 
-	"golang.org/x/tools/go/callgraph"
-	"golang.org/x/tools/go/callgraph/cha"
-	"golang.org/x/tools/go/callgraph/vta"
-	gopackages "golang.org/x/tools/go/packages"
-	"golang.org/x/tools/go/ssa"
-	"golang.org/x/tools/go/ssa/ssautil"
+	"github.com/gorilla/websocket"
 )
 
-// mostSteps is how many files a walk passes at most: a newcomer can read so many in a morning.
-const mostSteps = 20
+// walked is how many messages walk, one after the other: what runs as often runs for each.
+const walked = 1000
 
-// TestTheWalksOfTheArchitectureAreWalked holds that each file that a walk of ARCHITECTURE.md names is there and is called by a file
-// before it. A walk is a section "## The walk of …" whose numbered items begin with a file, in backticks. A line of text between
-// two items begins a new leg, whose first file is called by what the text says: a socket, or the log.
-func TestTheWalksOfTheArchitectureAreWalked(t *testing.T) {
-	t.Parallel()
-	walks := readWalks(t)
-	if len(walks) != 2 {
-		t.Fatalf("ARCHITECTURE.md has %d walks, want 2: of a send and of a space.publish", len(walks))
+// TestTheWalksOfTheArchitectureAreAllThatRuns holds that the walks of ARCHITECTURE.md are whole: they name each file of
+// which something runs for each message, and none of which nothing does. The counters of a cluster that is built with
+// them say what runs. A file stands in backticks; one without a directory is in the one that was named last. It tells
+// how many functions, files and packages a message walks through.
+func TestTheWalksOfTheArchitectureAreAllThatRuns(t *testing.T) {
+	program := filepath.Join(t.TempDir(), "agora")
+	build := exec.CommandContext(t.Context(), "go", "build", "-cover", "-covermode=atomic", "-coverpkg=./...", "-o", program, "./cmd/agora")
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
 	}
-	for _, w := range walks {
-		w.judge(t)
-	}
-	if t.Failed() {
-		return // what is missing can't be analysed
-	}
-	g := callsOf(t, walks)
-	for _, w := range walks {
-		w.follow(t, g)
-	}
-}
-
-// walk is one of the walks of ARCHITECTURE.md.
-type walk struct {
-	title string
-	steps []step
-}
-
-// step is an item of a walk.
-type step struct {
-	file   string
-	begins bool // a leg
-}
-
-var (
-	walkTitle = regexp.MustCompile(`(?m)^## (The walk of .*)$`)
-	stepLine  = regexp.MustCompile("^([0-9]+)\\. `([^`]+)`")
-)
-
-// readWalks reads the walks, in their order.
-func readWalks(t *testing.T) (all []walk) {
-	t.Helper()
-	for _, section := range strings.Split(page(t, "ARCHITECTURE.md"), "\n## ") {
-		title := walkTitle.FindStringSubmatch("## " + section)
-		if title == nil {
-			continue
-		}
-		w := walk{title: title[1]}
-		begins := true
-		for line := range strings.Lines(section) {
-			m := stepLine.FindStringSubmatch(line)
-			switch {
-			case m != nil:
-				w.steps = append(w.steps, step{m[2], begins})
-				if n, _ := strconv.Atoi(m[1]); n != len(w.steps) {
-					t.Errorf("ARCHITECTURE.md, %s: `%s` has the number %d, want %d", w.title, m[2], n, len(w.steps))
+	idle := walk(t, program, func(alice, bob *websocket.Conn) {})
+	for title, says := range map[string]func(alice, bob *websocket.Conn){
+		"The walk of a `send`": func(alice, bob *websocket.Conn) {
+			for n := range walked {
+				say(t, alice, fmt.Sprintf(`{"type":"send","to":"bob","payload":{"text":"message %d"}}`, n))
+				hear(t, bob, "message")
+			}
+		},
+		"The walk of a `space.publish`": func(alice, bob *websocket.Conn) {
+			for _, c := range []*websocket.Conn{alice, bob} {
+				say(t, c, `{"type":"space.join","id":"j","space":"lobby"}`)
+				hear(t, c, "space.joined")
+			}
+			for n := range walked {
+				say(t, alice, fmt.Sprintf(`{"type":"space.publish","space":"lobby","data":{"text":"event %d"}}`, n))
+				hear(t, alice, "space.event")
+				hear(t, bob, "space.event")
+			}
+		},
+	} {
+		named, ran := filesOf(t, title), walk(t, program, says)
+		for file, blocks := range idle { // what runs at the start alone
+			for line, n := range blocks {
+				if n > walked/2 {
+					delete(ran[file], line)
 				}
-				begins = false
-			case line != "\n" && !strings.HasPrefix(line, " "):
-				begins = true
 			}
 		}
-		all = append(all, w)
+		functions, packages := 0, map[string]bool{}
+		for _, file := range slices.Sorted(maps.Keys(ran)) {
+			most := slices.Max(append(slices.Collect(maps.Values(ran[file])), 0))
+			if most >= walked && !named[file] {
+				t.Errorf("%s: %s is not named, and runs for each message", title, file)
+			}
+			if most < walked/2 && named[file] {
+				t.Errorf("%s: %s is named, and runs for %d of %d messages", title, file, most, walked)
+			}
+			if hot := functionsOf(t, file, ran[file]); len(hot) > 0 {
+				functions += len(hot)
+				packages[path.Dir(file)] = true
+				t.Logf("%s: %s", file, strings.Join(hot, " "))
+			}
+		}
+		for file := range named {
+			if ran[file] == nil {
+				t.Errorf("%s: %s is named, and does not run", title, file)
+			}
+		}
+		t.Logf("%s: %d functions, %d files, %d packages", title, functions, len(named), len(packages))
+	}
+}
+
+// walk starts a cluster of two edges, has two agents at different ones talk, and returns how often each block of each
+// file of the product ran, by the line that it begins in.
+func walk(t *testing.T, program string, talk func(alice, bob *websocket.Conn)) map[string]map[int]int {
+	t.Helper()
+	counters := t.TempDir()
+	dev := exec.Command(program, "dev", "--edges", "2", "--addr", "127.0.0.1:0", "--admin-addr", "127.0.0.1:0",
+		"--grpc-addr", "none", "--p2p-addr", "none", "--data", t.TempDir())
+	dev.Env = slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, "AGORA_") })
+	dev.Env = append(dev.Env, "GOCOVERDIR="+counters)
+	out, err := dev.StdoutPipe()
+	if err == nil {
+		err = dev.Start()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	var conns []*websocket.Conn
+	for lines := bufio.NewScanner(out); len(conns) < 2 && lines.Scan(); {
+		if _, rest, ok := strings.Cut(lines.Text(), "ws://"); ok {
+			at, _, _ := strings.Cut(rest, "/ws")
+			c, _, err := websocket.DefaultDialer.DialContext(t.Context(), "ws://"+at+"/ws?agent_id="+[]string{"alice", "bob"}[len(conns)], nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer c.Close()
+			hear(t, c, "agent.registered")
+			conns = append(conns, c)
+		}
+	}
+	if len(conns) < 2 {
+		t.Fatal("the cluster did not start")
+	}
+	talk(conns[0], conns[1])
+	_ = dev.Process.Signal(syscall.SIGTERM)
+	if err := dev.Wait(); err != nil {
+		t.Fatal(err)
+	}
+	return blocksOf(t, counters)
+}
+
+func say(t *testing.T, c *websocket.Conn, frame string) {
+	t.Helper()
+	if err := c.WriteMessage(websocket.TextMessage, []byte(frame)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// hear reads frames up to one of a type.
+func hear(t *testing.T, c *websocket.Conn, kind string) {
+	t.Helper()
+	for {
+		var f struct{ Type, Message string }
+		if err := c.ReadJSON(&f); err != nil || f.Type == "error" {
+			t.Fatalf("waiting for %s: %v %s", kind, err, f.Message)
+		}
+		if f.Type == kind {
+			return
+		}
+	}
+}
+
+var blockLine = regexp.MustCompile(`^([^:]+):(\d+)\.\d+,\d+\.\d+ \d+ (\d+)$`)
+
+// notWalked begins the files that are no part of what a message walks through: the program around the core, and tests'.
+var notWalked = []string{
+	"cmd/", "client", "examples/", "internal/agoratest", "internal/await", "internal/faultnet", "internal/loadgen", "internal/party", "internal/servers", "internal/sim",
+}
+
+// blocksOf reads the counters that a program has left.
+func blocksOf(t *testing.T, dir string) map[string]map[int]int {
+	t.Helper()
+	text := filepath.Join(t.TempDir(), "counters")
+	if out, err := exec.CommandContext(t.Context(), "go", "tool", "covdata", "textfmt", "-i", dir, "-o", text).CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	all := map[string]map[int]int{}
+	for line := range strings.Lines(page(t, text)) {
+		m := blockLine.FindStringSubmatch(strings.TrimSuffix(line, "\n"))
+		if m == nil {
+			continue
+		}
+		file := strings.TrimPrefix(m[1], module+"/")
+		if slices.ContainsFunc(notWalked, func(p string) bool { return strings.HasPrefix(file, p) }) {
+			continue
+		}
+		if all[file] == nil {
+			all[file] = map[int]int{}
+		}
+		at, _ := strconv.Atoi(m[2])
+		n, _ := strconv.Atoi(m[3])
+		all[file][at] = max(all[file][at], n)
 	}
 	return all
 }
 
-// judge holds that a walk is short, has two legs, and names files that are there.
-func (w walk) judge(t *testing.T) {
+var functionName = regexp.MustCompile(`^func (?:\([^)]*\) )?(\w+)`)
+
+// functionsOf returns the functions of a file of which a block ran for each message.
+func functionsOf(t *testing.T, file string, blocks map[int]int) (names []string) {
 	t.Helper()
-	if n := len(w.steps); n > mostSteps {
-		t.Errorf("ARCHITECTURE.md, %s: it passes %d files, want at most %d: merge two that have one duty", w.title, n, mostSteps)
-	}
-	legs := 0
-	for k, s := range w.steps {
-		if s.begins {
-			legs++
+	last, lines := "", strings.Split(page(t, file), "\n")
+	at := map[int]string{}
+	for k, line := range lines {
+		if m := functionName.FindStringSubmatch(line); m != nil {
+			last = m[1]
 		}
-		if _, err := os.Stat(s.file); err != nil {
-			t.Errorf("ARCHITECTURE.md, %s, item %d: there is no %s. Where it was renamed or merged, name the file that has its functions now", w.title, k+1, s.file)
+		at[k+1] = last
+	}
+	for line, n := range blocks {
+		if n >= walked*98/100 && !slices.Contains(names, at[line]) {
+			names = append(names, at[line])
 		}
 	}
-	if legs != 2 {
-		t.Errorf("ARCHITECTURE.md, %s: it has %d legs, want 2: to the log, and from it", w.title, legs)
-	}
+	slices.SortFunc(names, cmp.Compare[string])
+	return names
 }
 
-// follow holds that each file is called by one before it.
-func (w walk) follow(t *testing.T, g callers) {
+var namedFile = regexp.MustCompile("`([\\w/-]+/)?(\\w+\\.go)`")
+
+// filesOf returns the files that a walk names.
+func filesOf(t *testing.T, title string) map[string]bool {
 	t.Helper()
-	for k, s := range w.steps {
-		before := func(file string) bool {
-			return slices.ContainsFunc(w.steps[:k], func(b step) bool { return b.file == file })
+	_, section, found := strings.Cut(page(t, "ARCHITECTURE.md"), "\n## "+title+"\n")
+	if !found {
+		t.Fatalf("ARCHITECTURE.md has no section %q", title)
+	}
+	section, _, _ = strings.Cut(section, "\n## ")
+	named, dir := map[string]bool{}, ""
+	for _, m := range namedFile.FindAllStringSubmatch(section, -1) {
+		dir = cmp.Or(m[1], dir)
+		if m[1] == "./" {
+			dir = ""
 		}
-		if s.begins || slices.ContainsFunc(g[s.file], before) {
-			continue
-		}
-		t.Errorf("ARCHITECTURE.md, %s, item %d: no function of a file before it calls one of %s, which these call: %s. "+
-			"Put one of them before it, move the item, or take it out where the walk no longer passes it",
-			w.title, k+1, s.file, strings.Join(g[s.file], ", "))
+		named[path.Join(dir, m[2])] = true
 	}
-}
-
-// callers are, by file, the files whose functions call one of its functions: directly, by an interface, or by a function value.
-type callers map[string][]string
-
-// callsOf finds the callers within the packages of all walks.
-func callsOf(t *testing.T, walks []walk) callers {
-	t.Helper()
-	var dirs []string
-	for _, w := range walks {
-		for _, s := range w.steps {
-			dirs = append(dirs, "./"+path.Dir(s.file))
-		}
-	}
-	slices.Sort(dirs)
-	fset := token.NewFileSet()
-	cfg := &gopackages.Config{Fset: fset, Mode: gopackages.NeedName | gopackages.NeedFiles | gopackages.NeedCompiledGoFiles |
-		gopackages.NeedImports | gopackages.NeedTypes | gopackages.NeedTypesSizes | gopackages.NeedSyntax | gopackages.NeedTypesInfo}
-	loaded, err := gopackages.Load(cfg, slices.Compact(dirs)...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, p := range loaded {
-		for _, err := range p.Errors {
-			t.Fatal(err)
-		}
-	}
-	program, _ := ssautil.Packages(loaded, ssa.InstantiateGenerics)
-	program.Build()
-	graph := vta.CallGraph(ssautil.AllFunctions(program), cha.CallGraph(program))
-	f := files{fset: fset, root: workingDir(t)}
-	g := callers{}
-	for fn, node := range graph.Nodes {
-		if fn == nil || fn.Synthetic != "" {
-			continue
-		}
-		f.addCallees(g, f.of(fn), node, map[*callgraph.Node]bool{})
-	}
-	for file := range g {
-		slices.Sort(g[file])
-	}
-	return g
-}
-
-func workingDir(t *testing.T) string {
-	t.Helper()
-	dir, err := os.Getwd()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return dir
-}
-
-// files knows in which file a function is.
-type files struct {
-	fset *token.FileSet
-	root string
-}
-
-func (f files) of(fn *ssa.Function) string {
-	name, err := filepath.Rel(f.root, f.fset.Position(fn.Pos()).Filename)
-	if err != nil {
-		return ""
-	}
-	return filepath.ToSlash(name)
-}
-
-// addCallees notes a file as a caller of the files of what a function calls. What the compiler makes of a method value, or of an
-// embedded method, stands for the method.
-func (f files) addCallees(g callers, file string, node *callgraph.Node, made map[*callgraph.Node]bool) {
-	for _, e := range node.Out {
-		callee := e.Callee.Func
-		if callee.Synthetic == "" || callee.Origin() != nil {
-			if to := f.of(callee); to != file && !slices.Contains(g[to], file) {
-				g[to] = append(g[to], file)
-			}
-		} else if !made[e.Callee] {
-			made[e.Callee] = true
-			f.addCallees(g, file, e.Callee, made)
-		}
-	}
+	return named
 }
