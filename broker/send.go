@@ -108,7 +108,7 @@ func (l *Lane) judge(it *item, ok bool, now time.Time) ledger.Verdict {
 	}
 	if err != nil {
 		l.ledger.Pass(it.m.N)
-		open := ledger.IsStreamPart(&it.m) && l.ledger.IsOpen(it.m.Stream)
+		open := ledger.IsStreamPart(&it.m) && l.ledger.IsRunning(it.m.Stream)
 		return ledger.Verdict{Err: err, Abort: open}
 	}
 	v := l.ledger.Take(&it.m, it.part, l.cfg.Epoch, now)
@@ -263,7 +263,6 @@ func (l *Lane) notStored(why *agora.Error) {
 		it := &f.items[i]
 		// What an abort in the record refused for good may come again, as the abort is not stored.
 		if it.verdict.Store || it.lost || it.verdict.At.Here || it.verdict.Err != nil && len(f.aborts) > 0 {
-			l.ledger.Lose(&it.m)
 			it.verdict = ledger.Verdict{Err: why}
 		}
 	}
@@ -275,7 +274,7 @@ func (l *Lane) answer(f *batch, seq uint64) {
 	for i := range f.items {
 		it := &f.items[i]
 		if it.toldOff() {
-			l.ledger.Forsake(&it.m)
+			l.ledger.Resolve(&it.m, ledger.Stored, time.Time{})
 		}
 		v := &it.verdict
 		switch {
@@ -286,11 +285,12 @@ func (l *Lane) answer(f *batch, seq uint64) {
 		default:
 			continue
 		}
-		// Nothing is stored under its number: the lane waits for that only if the sender is to send it again. A
-		// rollback may have undone what the ledger knew of it.
-		if it.toldOff() || v.Err != nil && v.Err.Code == agora.Unavailable {
-			l.ledger.Disprove(&agora.Message{N: it.m.N})
-		} else {
+		switch { // a rollback may have undone what the ledger knew of it
+		case v.Err != nil && v.Err.Code == agora.Unavailable:
+			l.ledger.Lose(&it.m)
+		case it.toldOff(): // nothing is stored under its number, and its sender is to send it again
+			l.ledger.Lose(&agora.Message{N: it.m.N})
+		default:
 			l.ledger.Pass(it.m.N)
 		}
 	}

@@ -30,14 +30,14 @@ func (l *Ledger) Take(m *agora.Message, index int, epoch uint64, now time.Time) 
 		s := l.streams[m.Stream]
 		proven = m.Indexed && s.counted && s.evidence == read
 	}
-	if now.Before(l.unsure) && !proven || l.suspects(m) || m.Part == agora.Abort && l.streams[m.Stream].hearsay {
+	if now.Before(l.unsure) && !proven || m.Part == agora.Abort && l.streams[m.Stream].maybeOver {
 		m.Again = true
 	}
 	l.add(m, First{n: m.N, index: index, Here: true, Stream: m.Stream}, epoch, now)
 	return Verdict{Store: true}
 }
 
-// known finds what was stored before by its number or its id.
+// known finds what was stored before by its number or its id, and marks what may have been.
 func (l *Ledger) known(m *agora.Message) Verdict {
 	if guard.Numbers && m.N != 0 && m.N <= l.lastN {
 		if l.holes.have(m.N) {
@@ -66,8 +66,11 @@ func (l *Ledger) known(m *agora.Message) Verdict {
 			return Verdict{Again: true, At: f}
 		}
 	}
-	if guard.Numbers && l.suspects(m) && l.doubted[m.N] != hashOf(m) {
-		return refuse(agora.InvalidRequest, "number %d is another message's, which may be stored: number it anew", m.N)
+	if said, may := l.doubted[m.N]; may && m.N > l.lastN {
+		if guard.Numbers && said != hashOf(m) {
+			return refuse(agora.InvalidRequest, "number %d is another message's, which may be stored: number it anew", m.N)
+		}
+		m.Again = true
 	}
 	if guard.Order && l.blocked != 0 && m.N > l.blocked {
 		v := refuse(agora.Unavailable, "number %d was refused and has not come again", l.blocked)
@@ -89,9 +92,9 @@ func (l *Ledger) follows(m *agora.Message, now time.Time) Verdict {
 		return l.starts(m, s)
 	}
 	switch s.phase {
-	case gone:
+	case unknown:
 		if now.Before(l.unsure) && m.Part != agora.Abort {
-			l.set(m.Stream, stream{kind: m.Kind, phase: running, hearsay: true})
+			l.set(m.Stream, stream{kind: m.Kind, phase: running, maybeOver: true})
 			return giveUp(m.Stream)
 		}
 		return refuse(agora.StreamNotFound, "stream %q is not open", m.Stream)
@@ -116,9 +119,9 @@ func (l *Ledger) follows(m *agora.Message, now time.Time) Verdict {
 // starts checks a start.
 func (l *Ledger) starts(m *agora.Message, s stream) Verdict {
 	switch {
-	case s.phase != gone && repeats(m, s):
+	case s.phase != unknown && repeats(m, s):
 		return s.again(m)
-	case s.phase.isOpen() && !s.hearsay: // presence hears of a start before the log does: it may never have been stored
+	case s.phase.isOpen() && !s.maybeOver: // presence hears of a start before the log does: it may never have been stored
 		return refuse(agora.InvalidRequest, "stream %q is open", m.Stream)
 	case m.Indexed && m.Index != 0:
 		return refuse(agora.InvalidRequest, "stream %q starts with index 0, not %d", m.Stream, m.Index)
@@ -172,12 +175,6 @@ func (l *Ledger) next(m *agora.Message, s stream) Verdict {
 		return refuse(agora.InvalidRequest, "stream %q goes on with index %d, and this part has none", m.Stream, s.next)
 	}
 	return Verdict{}
-}
-
-// suspects reports whether a message may have been stored under m's number and be gone from the log.
-func (l *Ledger) suspects(m *agora.Message) bool {
-	_, may := l.doubted[m.N]
-	return may && m.N > l.lastN
 }
 
 // giveUp ends a stream of which nothing is left where retention has cut the log. It may have ended, or be open to its
