@@ -254,17 +254,27 @@ func (i *Inbox) call() {
 	}
 }
 
-// pop moves about max bytes of the queue into the batch, so that decoding holds up no
+// pop moves about max bytes of the queue into the batch, at least one record, so that decoding holds up no
 // live record. When nothing is queued, it reports whether the log must be read, and if not, arms the wake.
 func (i *Inbox) pop(d *readScratch, max int) (behind bool) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	d.batch = d.batch[:0]
-	if i.state == inboxClosed {
-		return false
+	l, size, n := &i.live, 0, 0
+	for n < len(l.queue) && (n == 0 || size+l.queue[n].size <= max) {
+		size += l.queue[n].size
+		n++
 	}
-	if d.batch = i.live.dequeue(d.batch, max); len(d.batch) == 0 {
+	if n == 0 {
 		i.hears(inboxDrains)
+		return i.state.lags()
+	}
+	d.batch = append(d.batch, l.queue[:n]...)
+	l.bytes -= size
+	rest := copy(l.queue, l.queue[n:])
+	clear(l.queue[rest:])
+	if l.queue = l.queue[:rest]; rest == 0 && cap(l.queue) > keepQueue {
+		l.queue = nil
 	}
 	return i.state.lags()
 }

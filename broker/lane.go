@@ -180,13 +180,20 @@ func (b *Broker) Lane(cfg LaneConfig) *Lane {
 // Put appends m to what the lane sends and returns at once. done is called exactly once, in
 // the order of the Puts, on a goroutine of the Broker's, and must not block. m.Body is the lane's until then.
 // The lane drops what it has stored before (n, id or index tells), and
-// refuses what can't follow.
+// refuses what can't follow, and what comes when too much has gathered.
 func (l *Lane) Put(m agora.Message, done func(Result)) {
 	m.From, m.Session, m.To = l.cfg.From, l.cfg.Session, l.cfg.To
-	it := item{m: m, done: done, size: len(m.Body)}
+	it := item{m: m, done: done, size: len(m.Body), room: record.SizeOf(&m)}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.gather(&it)
+	if l.queue.first != nil && l.queued+it.room > l.b.cfg.LaneBytes { // it is refused once its turn comes
+		it.lost, it.m.Body, it.room = true, nil, it.room-it.size
+	}
+	if l.queue.first == nil || len(l.queue.last.items) == record.MaxParts {
+		l.queue.push(newBatch())
+	}
+	l.queue.last.items = append(l.queue.last.items, it)
+	l.queued += it.room
 	if !l.state.refuses() {
 		l.advance()
 	} else {
@@ -196,20 +203,6 @@ func (l *Lane) Put(m agora.Message, done func(Result)) {
 		}
 	}
 	l.tellLater()
-}
-
-// gather adds an item to those of the next records. When too much has gathered, the lane refuses the item once its turn
-// comes.
-func (l *Lane) gather(it *item) {
-	it.room = record.SizeOf(&it.m)
-	if l.queue.first != nil && l.queued+it.room > l.b.cfg.LaneBytes {
-		it.lost, it.m.Body, it.room = true, nil, it.room-it.size
-	}
-	if l.queue.first == nil || len(l.queue.last.items) == record.MaxParts {
-		l.queue.push(newBatch())
-	}
-	l.queued += it.room
-	l.queue.last.items = append(l.queue.last.items, *it)
 }
 
 // Pass skips number n, which was used up before it reached the lane: the lane no longer waits for its retry. Nothing is

@@ -161,7 +161,7 @@ func (l *Lane) publish(f *batch) {
 	l.watch()
 }
 
-// onAck takes the server's answer to a record to its lane.
+// onAck takes the server's answer to a record to its lane, which sends the next one.
 func (b *Broker) onAck(m *nats.Msg) {
 	l := b.lanes.ofReply(m.Subject)
 	if l == nil {
@@ -172,15 +172,10 @@ func (b *Broker) onAck(m *nats.Msg) {
 		b.cfg.Log.Warn("publish", "stream", l.at.Stream, "err", err)
 		return
 	}
-	l.acked(m.Subject, a)
-}
-
-// acked handles the log's answer to the record in flight, and sends the next one.
-func (l *Lane) acked(reply string, a jslog.Ack) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	f := l.inflight
-	if f == nil || f.msg.Reply != reply || l.state != laneActive {
+	if f == nil || f.msg.Reply != m.Subject || l.state != laneActive {
 		return
 	}
 	switch {
@@ -188,10 +183,10 @@ func (l *Lane) acked(reply string, a jslog.Ack) {
 		f.tries-- // nobody took that copy
 		l.stream.stores.refused()
 		l.stream.ask(checkLeader)
-		f.last = time.Now().Add(jslog.RetryPause - l.b.cfg.Retry)
+		f.last = time.Now().Add(jslog.RetryPause - b.cfg.Retry)
 	case a.Err != nil:
 		l.turnedDown(a)
-	case l.b.clock.Now().Sub(f.validAt) > record.DoubtAfter:
+	case b.clock.Now().Sub(f.validAt) > record.DoubtAfter:
 		l.startRecovery(false) // readers may skip it: what the log says counts
 	default:
 		l.stored(a)

@@ -40,26 +40,7 @@ func (l *Ledger) Take(m *agora.Message, index int, epoch uint64, now time.Time) 
 // known finds what was stored before by its number or its id, and marks what may have been.
 func (l *Ledger) known(m *agora.Message) Verdict {
 	if guard.Numbers && m.N != 0 && m.N <= l.lastN {
-		if l.holes.have(m.N) {
-			if l.streams[m.Stream].phase == aborted && IsStreamPart(m) && m.Part != agora.Start {
-				return refuseAborted(m.Stream) // as it was refused the first time: the answer was lost
-			}
-			return refuse(agora.InvalidRequest, "number %d was not stored and a later one was: number it anew", m.N)
-		}
-		if said, ok := l.doubted[m.N]; ok && said != hashOf(m) {
-			return refuse(agora.InvalidRequest, "number %d is another message's, which was stored after all: number it anew", m.N)
-		}
-		v := Verdict{Again: true, At: First{n: m.N, Stream: m.Stream}}
-		if len(l.numbers) == maxNumbers {
-			f := l.numbers[m.N%maxNumbers]
-			if f.n == m.N && f.said != saying(m) {
-				return refuse(agora.InvalidRequest, "number %d is another message's, which is stored: number it anew", m.N)
-			}
-			if f.n == m.N {
-				v.At = f
-			}
-		}
-		return v
+		return l.reached(m)
 	}
 	if guard.Names && m.ID != "" {
 		if f, ok := l.ids[m.ID]; ok {
@@ -78,6 +59,27 @@ func (l *Ledger) known(m *agora.Message) Verdict {
 		return v
 	}
 	return Verdict{}
+}
+
+// reached is the verdict on a number that is not beyond the highest stored: it is there already, or was passed over.
+func (l *Ledger) reached(m *agora.Message) Verdict {
+	first := First{n: m.N, Stream: m.Stream}
+	if len(l.numbers) == maxNumbers && l.numbers[m.N%maxNumbers].n == m.N {
+		first = l.numbers[m.N%maxNumbers]
+	}
+	passed := l.holes.have(m.N)
+	said, doubted := l.doubted[m.N]
+	switch {
+	case passed && l.streams[m.Stream].phase == aborted && IsStreamPart(m) && m.Part != agora.Start:
+		return refuseAborted(m.Stream) // as it was refused the first time: the answer was lost
+	case passed:
+		return refuse(agora.InvalidRequest, "number %d was not stored and a later one was: number it anew", m.N)
+	case doubted && said != hashOf(m):
+		return refuse(agora.InvalidRequest, "number %d is another message's, which was stored after all: number it anew", m.N)
+	case first.said != 0 && first.said != saying(m):
+		return refuse(agora.InvalidRequest, "number %d is another message's, which is stored: number it anew", m.N)
+	}
+	return Verdict{Again: true, At: first}
 }
 
 // have reports whether a number lies in one of the spans.
