@@ -1,5 +1,10 @@
 // Package ledger is what a lane knows of what it has stored, and the rules of which part may follow. It knows no
 // log and no clock: the lane tells it what became of each record, and what time it is.
+//
+// What it does not know has a word each. A number is blocked while one that was refused is waited for, and doubted while
+// what was said under it may be stored. A stream is maybe over where its end may be stored; its evidence is what the
+// log, when it was read, said of it. The lane is exact where no number beyond its highest is stored, and unsure for as
+// long as something may come again that was stored and that retention has taken.
 package ledger
 
 import (
@@ -28,7 +33,7 @@ type Ledger struct {
 	lost    []lost            // what was refused while the log was read
 
 	whole  bool      // the lane is known from its very first part
-	exact  bool      // lastN was read from the log, or is known, and nothing beyond it was stored
+	exact  bool      // lastN was read from the log, or is known: no number beyond it is stored
 	loose  time.Time // when the last part was stored that has no number, but an id or a stream
 	unsure time.Time // until then what the client sends may be stored already, unknown to us: retention cut the log
 
