@@ -27,7 +27,7 @@ func (a Access) Check() error {
 	var errs []error
 	for _, f := range []struct {
 		setting, path string
-		read          func(string) error
+		check         func(path string, b []byte) error
 	}{
 		{"nats.creds", a.Creds, checkCreds},
 		{"nats.nkey", a.NKey, checkSeed},
@@ -36,7 +36,11 @@ func (a Access) Check() error {
 		if f.path == "" {
 			continue
 		}
-		if err := f.read(f.path); err != nil {
+		b, err := os.ReadFile(f.path)
+		if err == nil {
+			err = f.check(f.path, b)
+		}
+		if err != nil {
 			errs = append(errs, fmt.Errorf("%s: %w", f.setting, err))
 		}
 	}
@@ -48,11 +52,7 @@ func (a Access) Check() error {
 	return errors.Join(errs...)
 }
 
-func checkCreds(path string) error {
-	b, err := os.ReadFile(path)
-	if err != nil {
-		return err
-	}
+func checkCreds(path string, b []byte) error {
 	_, tokenErr := nkeys.ParseDecoratedJWT(b)
 	_, keyErr := nkeys.ParseDecoratedNKey(b)
 	if tokenErr != nil || keyErr != nil { // what is in there is no matter for a message
@@ -61,11 +61,7 @@ func checkCreds(path string) error {
 	return nil
 }
 
-func checkSeed(path string) error {
-	b, err := os.ReadFile(path)
-	if err != nil {
-		return err
-	}
+func checkSeed(path string, b []byte) error {
 	key, err := nkeys.ParseDecoratedNKey(b)
 	if err != nil {
 		return fmt.Errorf("%s does not hold the seed of an NKey", path)
@@ -77,11 +73,7 @@ func checkSeed(path string) error {
 	return nil
 }
 
-func checkCA(path string) error {
-	b, err := os.ReadFile(path)
-	if err != nil {
-		return err
-	}
+func checkCA(path string, b []byte) error {
 	if !x509.NewCertPool().AppendCertsFromPEM(b) {
 		return fmt.Errorf("%s holds no certificate", path)
 	}

@@ -3,6 +3,7 @@ package broker
 import (
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/agora-relay/agora"
 	"github.com/agora-relay/agora/broker/record"
@@ -64,15 +65,16 @@ func TestARecordIsFilledFromTheNextBatch(t *testing.T) {
 	b := testBroker(t, testServer(t, 1), nil)
 	l := b.Lane(lane("s1", 1, false))
 	defer l.Close()
-	l.mu.Lock()
-	defer l.mu.Unlock()
+	l.Pressed(time.Hour)
 	for n := range uint64(2 * record.MaxParts) {
 		m := numbered(n+1, text("token"))
 		if n == 1 { // said before, so that it takes no room
 			m.N = 1
 		}
-		l.gather(&item{m: m, done: func(Result) {}})
+		l.Put(m, func(Result) {})
 	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	at, _ := l.cfg.valid(b.Now())
 	f := l.fill(at, true)
 	defer l.queue.push(f)

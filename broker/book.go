@@ -157,7 +157,7 @@ func (k *Book) patient(ctx context.Context) bool {
 // not.
 func (k *Book) publish(ctx context.Context, e *Entry, body []byte) error {
 	m := nats.NewMsg(bookSubject(e.Tenant, e.Name, e.Decides))
-	m.Header["Nats-Expected-Last-Subject-Sequence"] = []string{"0"}
+	m.Header[jslog.ExpectedLast] = []string{"0"}
 	if e.Label != "" {
 		m.Header[jslog.LabelHeader] = []string{agora.EncodeToken(e.Label)}
 	}

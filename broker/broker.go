@@ -63,13 +63,6 @@ type lifetime struct {
 	wg   sync.WaitGroup // every goroutine of the Broker
 }
 
-// whileOpen returns a context that is over when ctx is, or when the Broker closes.
-func (l *lifetime) whileOpen(ctx context.Context) (context.Context, context.CancelFunc) {
-	ctx, cancel := context.WithCancel(ctx)
-	stop := context.AfterFunc(l.ctx, cancel)
-	return ctx, func() { stop(); cancel() }
-}
-
 // loop calls step when there is a token in some, and again after the time that step returned, until the Broker closes.
 func (l *lifetime) loop(some <-chan struct{}, step func() (next time.Duration)) {
 	timer := time.NewTimer(time.Hour)
@@ -240,7 +233,8 @@ func (b *Broker) scanConfig() scan.Config {
 // It fails with ErrDeposed when a younger epoch holds the lane, and with an *agora.Error when the
 // log is full or could not be reached before ctx was over.
 func (b *Broker) EndLane(ctx context.Context, cfg LaneConfig) error {
-	ctx, stop := b.whileOpen(ctx)
-	defer stop()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(b.ctx, cancel)()
 	return scan.End(ctx, b.scanner, scan.Lane{From: cfg.From, Session: cfg.Session, Epoch: cfg.Epoch, To: cfg.To, Dirty: cfg.Dirty, Open: cfg.Open})
 }

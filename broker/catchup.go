@@ -15,9 +15,10 @@ import (
 // nothing; nor does it where the log is to be read again, after wait. It waits for its turn first.
 func (i *Inbox) catchUp(ctx context.Context, max int) (msgs []agora.Message, wait time.Duration, err error) {
 	defer i.b.cfg.Turns.Take()()
-	at, whole := i.b.Now(), i.reading.whole
+	r, at := &i.reading, i.b.Now()
 	var last *jslog.Record
-	if i.reading.whole = false; whole {
+	if r.state.asks() {
+		r.hears(readAsked)
 		var known bool
 		if last, known = i.endsHere(ctx, at); known {
 			return nil, 0, nil // to be read from where it then stands, if it is not live
@@ -29,22 +30,22 @@ func (i *Inbox) catchUp(ctx context.Context, max int) (msgs []agora.Message, wai
 		return nil, 0, err
 	}
 	g, err := i.gap(ctx, &p)
-	if err != nil || g.stop {
+	if err != nil || g.again {
 		return g.told, g.wait, err
 	}
 	msgs = g.told
 	for k := range p.Records {
 		msgs = i.accept(slices.Grow(msgs, record.Count(p.Records[k].Body)), &p.Records[k])
 	}
-	i.reading.fresh = false
-	if p.Last != nil && i.goLive(p.Last, at) { // else something has come meanwhile
+	r.hears(readMoves)
+	if p.Last != nil && i.goLive(p.Last, at) || !p.Whole { // else something has come meanwhile
 		return msgs, 0, nil
 	}
-	if p.Whole {
-		i.stageFromNow()
-	}
-	if len(msgs) > 0 || !p.Whole {
-		i.reading.whole = p.Whole
+	i.mu.Lock()
+	i.hears(inboxNears) // else, under load, the log would grow faster than its end is read
+	i.mu.Unlock()
+	if len(msgs) > 0 {
+		r.hears(readDrained)
 		return msgs, 0, nil
 	}
 	wait, err = i.caughtUp(ctx, at)
@@ -84,11 +85,10 @@ func (i *Inbox) endsHere(ctx context.Context, at time.Time) (last *jslog.Record,
 	if err != nil {
 		return nil, false
 	}
-	if last.Seq < i.end.seq || last.Seq == i.end.seq && i.reading.fresh && last.End() > i.reading.after {
+	if last.Seq < i.end.seq || last.Seq == i.end.seq && i.reading.state.fresh() && last.End() > i.reading.after {
 		return last, false
 	}
 	if i.goLive(last, at) {
-		i.reading.fresh = false
 		return last, true
 	}
 	i.mu.Lock()
@@ -98,7 +98,7 @@ func (i *Inbox) endsHere(ctx context.Context, at time.Time) (last *jslog.Record,
 
 // accept appends what a record of the log holds. What was read before is dropped.
 func (i *Inbox) accept(msgs []agora.Message, m *jslog.Record) []agora.Message {
-	if m.Seq < i.end.seq || m.Seq == i.end.seq && !i.reading.fresh {
+	if m.Seq < i.end.seq || m.Seq == i.end.seq && !i.reading.state.fresh() {
 		return msgs
 	}
 	i.mu.Lock()
@@ -107,9 +107,8 @@ func (i *Inbox) accept(msgs []agora.Message, m *jslog.Record) []agora.Message {
 	return i.decode(msgs, m.Seq, m.At, m.Body)
 }
 
-const (
-	maxDoubts = 50 // then the leader is right: the live record is gone again
-)
+// maxDoubts is how often the leader may know less than a live record told. Then it is right: that record is gone again.
+const maxDoubts = 50
 
 // caughtUp makes the inbox live again when the stream's leader knows of nothing beyond what was read. A replica that
 // lags may have answered the reads, and a live record may have come meanwhile: then there is more to read. The reads
@@ -143,16 +142,10 @@ func (i *Inbox) goLive(last *jslog.Record, at time.Time) bool {
 	}
 	i.drop(i.live.unstage())
 	i.hears(inboxCatches)
+	i.reading.hears(readMoves)
 	i.end.highest, i.reading.doubts, i.reading.quiet = i.end.seq, 0, false
 	if i.complete.tail, i.complete.at = tail, at; last != nil {
 		i.complete.tail = last.End()
 	}
 	return true
-}
-
-// stageFromNow keeps live records from now on: under load the log would else grow faster than its end is read.
-func (i *Inbox) stageFromNow() {
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	i.hears(inboxNears)
 }

@@ -63,25 +63,23 @@ func (t *dispatcher) init(c *conn, dropped *atomic.Uint64) {
 	}
 }
 
-// start runs until ctx is over, in goroutines of wg's.
+// start hands the records of each channel to their inboxes until ctx is over, in goroutines of wg's.
 func (t *dispatcher) start(ctx context.Context, wg *sync.WaitGroup) {
 	for _, c := range t.chans {
-		wg.Go(func() { t.run(ctx, c) })
+		wg.Go(func() {
+			for {
+				select {
+				case m := <-c:
+					t.deliver(m)
+				case <-ctx.Done():
+					return
+				}
+			}
+		})
 	}
 }
 
-// run hands the records of one channel to their inboxes.
-func (t *dispatcher) run(ctx context.Context, c chan *nats.Msg) {
-	for {
-		select {
-		case m := <-c:
-			t.deliver(m)
-		case <-ctx.Done():
-			return
-		}
-	}
-}
-
+// deliver hands a record to the inboxes of its subject, or tells them of one that is stored.
 func (t *dispatcher) deliver(m *nats.Msg) {
 	t.mu.RLock()
 	sub := t.m[m.Subject]

@@ -1,6 +1,7 @@
 package broker
 
 import (
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -84,6 +85,22 @@ func TestWhatWasRefusedInDoubtIsMarkedWhenItComesAgain(t *testing.T) {
 		wantCode(t, put(t, x.old, numbered(1, text("another"))), agora.InvalidRequest)
 		store(t, x.old, numbered(2, text("2")))
 		x.want("gap", "flood", "flood", "flood", "2")
+	})
+	t.Run("refused once more", func(t *testing.T) { // the lane was full when it came again
+		x := testAttack(t, nil, func(c *Config) { c.MaxRecords, c.LaneBytes = 4, 1<<10 })
+		large := numbered(1, text(strings.Repeat("x", 1<<10)))
+		x.leaveInDoubt(large)
+		x.old.Pressed(time.Hour)
+		for _, m := range []agora.Message{text("first"), large} {
+			x.old.Put(m, func(r Result) { x.results <- r })
+		}
+		x.old.Pressed(0)
+		if r := await.Recv(t, "an answer", x.results); r.Err != nil {
+			t.Fatalf("the first is refused: %v", r.Err)
+		}
+		wantCode(t, await.Recv(t, "an answer", x.results), agora.Unavailable)
+		store(t, x.old, large)
+		x.want("gap", "flood", "flood", "first", string(large.Body)+" again")
 	})
 	t.Run("an end", func(t *testing.T) { // its stream is aborted, and may have ended before
 		x := testAttack(t, nil, func(c *Config) { c.MaxRecords = 4 })
@@ -192,4 +209,33 @@ func TestWhatGrewTooOldInDoubtIsMarked(t *testing.T) {
 		t.Fatalf("stored anew: %+v", r)
 	}
 	x.want("1 again")
+}
+
+// TestAStreamDoesNotGoOnOverAPartThatWasRefusedBesideOneInDoubt: the lane was full for the second part, the record with the first one is
+// stored, and its acknowledgement is lost.
+func TestAStreamDoesNotGoOnOverAPartThatWasRefusedBesideOneInDoubt(t *testing.T) {
+	t.Parallel()
+	x := testAttack(t, nil, func(c *Config) { c.LaneBytes = 1 << 10 })
+	store(t, x.old, part(agora.Start, "s", "start"))
+	x.c.Deafen()
+	x.old.Pressed(time.Hour) // until both go into one record
+	for _, body := range []string{"first", strings.Repeat("x", 1<<10)} {
+		x.old.Put(part(agora.Chunk, "s", body), func(r Result) { x.results <- r })
+	}
+	x.old.Pressed(0)
+	await.True(t, "it is stored", func() bool { n, err := x.e2.Unread(t.Context(), bob, 0); return err == nil && n == 2 })
+	x.c.Cut()
+	await.True(t, "the connection is lost", func() bool { return !x.e1.Connected() })
+	x.old.mu.Lock()
+	x.old.startRecovery(false)
+	x.old.mu.Unlock()
+	x.reachAgain()
+	if r := await.Recv(t, "an answer", x.results); r.Err != nil {
+		t.Fatalf("the first is refused: %v", r.Err)
+	}
+	wantCode(t, await.Recv(t, "an answer", x.results), agora.Unavailable)
+	if err := x.old.Flush(await.Context(t)); err != nil {
+		t.Fatal(err)
+	}
+	x.want("start", "first", "abort(s)")
 }

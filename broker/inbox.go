@@ -64,22 +64,6 @@ type inboxComplete struct {
 	at   time.Time // zero when unknown
 }
 
-// inboxReading is where Next stands.
-type inboxReading struct {
-	since   time.Time // while no record was read: those stored from then on
-	after   uint64    // position where the inbox began: nothing at or below it is returned
-	begins  inboxBegin
-	fresh   bool           // the record of that position was not looked at yet
-	whole   bool           // what was read last was all that the replica had, or may have been
-	quiet   bool           // nothing was sent since the inbox was complete, until the log was read to its end
-	doubts  int16          // how often in a row the leader knew less than a live record told
-	short   int64          // ticks since when the leader has known less than was read here; 0 when it does not
-	passed  uint64         // position of the last part of the last record that was looked at: nothing up to it is missing
-	stamp   int64          // when the first record of what Next returned last was stored, Unix nanoseconds; 0 for nothing
-	records *record.Reader // nil until a record has come; it knows the names that the next one most often repeats
-	scratch *readScratch   // what reading takes; nil until Next has something to read, and again once there is nothing
-}
-
 // inboxState is where an inbox gets its messages from.
 type inboxState uint8
 
@@ -130,53 +114,6 @@ func (i *Inbox) hears(e inboxEvent) (wakes bool) {
 	return was == inboxIdle && (i.state == inboxLive || i.state == inboxLags)
 }
 
-// inboxBegin is what an inbox does before it gives what follows its beginning.
-type inboxBegin uint8
-
-const (
-	inboxBegun   inboxBegin = iota // nothing more
-	inboxUnknown                   // nothing is known of the mailbox, which may well be empty: the leader is asked before the log is read
-	inboxForeign                   // the listener named a position that is none of the address's: a gap comes first
-)
-
-func (b inboxBegin) String() string { return [...]string{"begun", "unknown", "foreign"}[b] }
-
-// begins returns what an inbox does first.
-func (f From) begins() inboxBegin {
-	switch {
-	case f.Lost:
-		return inboxForeign
-	case f == From{}:
-		return inboxUnknown
-	}
-	return inboxBegun
-}
-
-// readScratch is what an inbox needs only while it has something to read. Most inboxes are busy now and then, and take
-// one for each answer. The goroutine that calls Next owns it.
-type readScratch struct {
-	batch []liveRecord    // what take has taken from the queue
-	msgs  []agora.Message // what Next returned last
-}
-
-// scratchPool are those that no inbox needs now.
-var scratchPool = sync.Pool{New: func() any { return new(readScratch) }}
-
-// keepScratch is how many messages a scratch has room for at most that is kept for later.
-const keepScratch = 4 * record.MaxParts
-
-// release lets go of the scratch, which holds nothing.
-func (r *inboxReading) release() {
-	d := r.scratch
-	r.scratch = nil
-	if r.records != nil {
-		r.records.Release()
-	}
-	if cap(d.msgs) <= keepScratch && cap(d.batch) <= keepScratch {
-		scratchPool.Put(d)
-	}
-}
-
 // Listen opens the inbox of an address. It returns at once and reads nothing yet. wake is called, never
 // blocking and from any goroutine, when Next has something (it is called soon after Listen, so that the log is read);
 // nothing runs and little is kept for an inbox that is quiet. wake must not call Close.
@@ -185,9 +122,7 @@ func (b *Broker) Listen(to agora.Address, from From, wake func()) *Inbox {
 		b: b, to: to, at: jslog.Locate(to, b.cfg.Shards), wake: wake,
 		end:      inboxEnd{seq: from.After >> agora.SeqShift, tail: max(from.After, from.Tail)},
 		complete: inboxComplete{tail: from.Tail, at: from.TailAt},
-		reading: inboxReading{
-			after: from.After, passed: from.After, fresh: true, quiet: from.Quiet, begins: from.begins(), whole: from.After > 0,
-		},
+		reading:  inboxReading{state: from.firstRead(), quiet: from.Quiet, after: from.After, passed: from.After},
 	}
 	if from.After == 0 {
 		i.reading.since = from.Time
@@ -210,7 +145,7 @@ func (i *Inbox) Next(ctx context.Context, max int) ([]agora.Message, error) {
 		if len(msgs) > 0 || !more {
 			return msgs, nil
 		}
-		if i.beginsEmpty(ctx) {
+		if i.reading.state == readAsksEmpty && i.beginsEmpty(ctx) {
 			continue
 		}
 		msgs, wait, err := i.catchUp(ctx, max)
@@ -232,8 +167,8 @@ func (i *Inbox) Next(ctx context.Context, max int) ([]agora.Message, error) {
 func (i *Inbox) Take(max int) (msgs []agora.Message, more bool) {
 	r := &i.reading
 	r.stamp = 0
-	if r.begins == inboxForeign {
-		r.begins = inboxBegun
+	if r.state == readTells {
+		r.hears(readTold)
 		i.b.count.gaps.Add(1)
 		gap := agora.Message{Kind: agora.Gap, To: i.to, N: 1, Seq: cmp.Or(r.after, record.MaxParts-1)}
 		return []agora.Message{gap}, false
@@ -265,20 +200,13 @@ func (i *Inbox) Take(max int) (msgs []agora.Message, more bool) {
 	return d.msgs, false
 }
 
-// beginsEmpty makes the inbox live where nothing is known of its mailbox, and the stream's leader has nothing there: so
-// it is with most agents that are new, and reading the log costs ten times as much. It returns false, and has changed
-// nothing, where there is something to read.
+// beginsEmpty makes the inbox live where the stream's leader has nothing of the mailbox: so it is with most agents that
+// are new, and reading the log costs ten times as much.
 func (i *Inbox) beginsEmpty(ctx context.Context) bool {
-	if i.reading.begins != inboxUnknown {
-		return false
-	}
-	i.reading.begins = inboxBegun
+	i.reading.hears(readAsked)
 	at := i.b.Now()
-	if _, err := i.b.log.Last(ctx, i.at.Stream, i.at.Log()); !errors.Is(err, jslog.ErrNone) || !i.goLive(nil, at) {
-		return false
-	}
-	i.reading.fresh = false
-	return true
+	_, err := i.b.log.Last(ctx, i.at.Stream, i.at.Log())
+	return errors.Is(err, jslog.ErrNone) && i.goLive(nil, at)
 }
 
 // Stamp returns when the first record of what Next returned last was stored, by the log's clock in Unix
@@ -326,17 +254,27 @@ func (i *Inbox) call() {
 	}
 }
 
-// pop moves about max bytes of the queue into the batch, so that decoding holds up no
+// pop moves about max bytes of the queue into the batch, at least one record, so that decoding holds up no
 // live record. When nothing is queued, it reports whether the log must be read, and if not, arms the wake.
 func (i *Inbox) pop(d *readScratch, max int) (behind bool) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	d.batch = d.batch[:0]
-	if i.state == inboxClosed {
-		return false
+	l, size, n := &i.live, 0, 0
+	for n < len(l.queue) && (n == 0 || size+l.queue[n].size <= max) {
+		size += l.queue[n].size
+		n++
 	}
-	if d.batch = i.live.dequeue(d.batch, max); len(d.batch) == 0 {
+	if n == 0 {
 		i.hears(inboxDrains)
+		return i.state.lags()
+	}
+	d.batch = append(d.batch, l.queue[:n]...)
+	l.bytes -= size
+	rest := copy(l.queue, l.queue[n:])
+	clear(l.queue[rest:])
+	if l.queue = l.queue[:rest]; rest == 0 && cap(l.queue) > keepQueue {
+		l.queue = nil
 	}
 	return i.state.lags()
 }

@@ -1,9 +1,6 @@
 package broker
 
-import (
-	"testing"
-	"time"
-)
+import "testing"
 
 // Every state of an inbox meets every event: what it may have missed it reads, whatever comes live meanwhile, and a reader that was told that there is nothing is
 // woken by the next thing, once.
@@ -35,23 +32,6 @@ func TestAnInboxReadsWhatItMayHaveMissed(t *testing.T) {
 			if !holds {
 				t.Errorf("event %d makes %v of %v, and wakes %t", e, i.state, s, wakes)
 			}
-		}
-	}
-}
-
-func TestWhatAnInboxDoesFirst(t *testing.T) {
-	for _, c := range []struct {
-		from From
-		want inboxBegin
-	}{
-		{From{}, inboxUnknown},
-		{From{After: 7}, inboxBegun},
-		{From{Quiet: true, TailAt: time.Now()}, inboxBegun},
-		{From{Lost: true}, inboxForeign},
-		{From{After: 7, Lost: true}, inboxForeign},
-	} {
-		if got := c.from.begins(); got != c.want {
-			t.Errorf("%+v begins %v, want %v", c.from, got, c.want)
 		}
 	}
 }

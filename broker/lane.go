@@ -99,9 +99,8 @@ type laneHistory struct {
 
 // laneFailures are what the lane has refused for the moment, and makes good.
 type laneFailures struct {
-	gaveUp  bool          // parts were answered UNAVAILABLE that may have been stored, or whose stream could not be aborted
-	lost    ledger.Losses // refused while the log could not be reached: their streams are settled when it can
-	abortAt time.Time     // when to try next to store what is owed to streams over a hole
+	gaveUp  bool      // parts were answered UNAVAILABLE that may have been stored, or whose stream could not be aborted
+	abortAt time.Time // when to try next to store what is owed to streams over a hole
 }
 
 // laneState is how a lane stands with the log.
@@ -181,36 +180,29 @@ func (b *Broker) Lane(cfg LaneConfig) *Lane {
 // Put appends m to what the lane sends and returns at once. done is called exactly once, in
 // the order of the Puts, on a goroutine of the Broker's, and must not block. m.Body is the lane's until then.
 // The lane drops what it has stored before (n, id or index tells), and
-// refuses what can't follow.
+// refuses what can't follow, and what comes when too much has gathered.
 func (l *Lane) Put(m agora.Message, done func(Result)) {
 	m.From, m.Session, m.To = l.cfg.From, l.cfg.Session, l.cfg.To
-	it := item{m: m, done: done, size: len(m.Body)}
+	it := item{m: m, done: done, size: len(m.Body), room: record.SizeOf(&m)}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.gather(&it)
-	if !l.state.refuses() {
-		l.advance()
-	} else {
-		l.refuseQueue(nil)
-		if l.failures.lost.Beyond() { // it could not abort all those streams: a successor reads the log, which knows them
-			l.die()
-		}
-	}
-	l.tellLater()
-}
-
-// gather adds an item to those of the next records. When too much has gathered, the lane refuses the item once its turn
-// comes.
-func (l *Lane) gather(it *item) {
-	it.room = record.SizeOf(&it.m)
-	if l.queue.first != nil && l.queued+it.room > l.b.cfg.LaneBytes {
+	if l.queue.first != nil && l.queued+it.room > l.b.cfg.LaneBytes { // it is refused once its turn comes
 		it.lost, it.m.Body, it.room = true, nil, it.room-it.size
 	}
 	if l.queue.first == nil || len(l.queue.last.items) == record.MaxParts {
 		l.queue.push(newBatch())
 	}
+	l.queue.last.items = append(l.queue.last.items, it)
 	l.queued += it.room
-	l.queue.last.items = append(l.queue.last.items, *it)
+	if !l.state.refuses() {
+		l.advance()
+	} else {
+		l.refuseQueue(nil)
+		if l.ledger.LostTooMuch() { // it could not abort all those streams: a successor reads the log, which knows them
+			l.die()
+		}
+	}
+	l.tellLater()
 }
 
 // Pass skips number n, which was used up before it reached the lane: the lane no longer waits for its retry. Nothing is
@@ -219,7 +211,6 @@ func (l *Lane) Pass(n uint64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.ledger.Pass(n)
-	l.failures.lost.Pass(n)
 	if l.inflight != nil {
 		l.inflight.pass(n)
 	}
@@ -302,7 +293,7 @@ func (l *Lane) Close() {
 
 // idle reports whether nothing is in hand.
 func (l *Lane) idle() bool {
-	return l.queue.first == nil && l.inflight == nil && !l.state.asks() && !l.failures.lost.Any() &&
+	return l.queue.first == nil && l.inflight == nil && !l.state.asks() && !l.ledger.Unsettled() &&
 		!l.ledger.OwesAborts() && l.completions.first == nil && !l.completions.telling
 }
 
@@ -311,7 +302,7 @@ func (l *Lane) finish(e laneEvent) {
 	if l.state == laneEnded {
 		return
 	}
-	if l.inflight != nil || l.queue.first != nil || l.failures.lost.Any() || l.ledger.OwesAborts() {
+	if l.inflight != nil || l.queue.first != nil || l.ledger.Unsettled() || l.ledger.OwesAborts() {
 		l.failures.gaveUp = true
 	}
 	if l.recovery != nil {
@@ -322,7 +313,6 @@ func (l *Lane) finish(e laneEvent) {
 	if l.inflight != nil {
 		l.landed().release()
 	}
-	l.failures.lost.Clear()
 	l.wakeWaiters()
 	if l.state == laneEnded {
 		l.b.forgetLane(l)
@@ -338,8 +328,9 @@ func (l *Lane) refuseAll(why error) {
 			it := &f.items[i]
 			refused.items = append(refused.items, *it)
 			refused.items[i].verdict = ledger.Verdict{Err: ledger.Unavailable(why)}
-			it.done = nil
-			l.ledger.Doubt(&it.m)
+			if it.done = nil; it.verdict.Store {
+				l.ledger.Doubt(&it.m)
+			}
 		}
 		l.completions.push(refused)
 	}
@@ -353,7 +344,7 @@ func (l *Lane) refuseQueue(why error) {
 		for i := range f.items {
 			it := &f.items[i]
 			if !l.state.over() {
-				l.failures.lost.Add(&it.m)
+				l.ledger.LoseLater(&it.m)
 			}
 			it.verdict = ledger.Verdict{Err: ledger.Unavailable(why)}
 		}

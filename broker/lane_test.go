@@ -228,12 +228,11 @@ func TestARefusalThatIsNotOursIsTriedAgain(t *testing.T) {
 	l.mu.Lock()
 	reply := l.inflight.msg.Reply
 	l.mu.Unlock()
-	refusal := &nats.Msg{Data: []byte(`{"error":{"code":400,"err_code":10071,"description":"wrong last sequence: 0"},"stream":"S","seq":0}`)}
-	a, err := jslog.ParseAck(refusal)
-	if err != nil || !a.Fenced() {
+	refusal := &nats.Msg{Subject: reply, Data: []byte(`{"error":{"code":400,"err_code":10071,"description":"wrong last sequence: 0"},"stream":"S","seq":0}`)}
+	if a, err := jslog.ParseAck(refusal); err != nil || !a.Fenced() {
 		t.Fatalf("parseAck = %+v, %v", a, err)
 	}
-	l.acked(reply, a)
+	b.onAck(refusal)
 	c.Mend()
 	if r := await.Recv(t, "the record is sent again", result); r.Err != nil || r.Again {
 		t.Fatalf("result = %+v, want stored", r)
@@ -293,12 +292,8 @@ func TestARecordThatIsForeverBeingStoredIsLookedUp(t *testing.T) {
 	l.mu.Lock()
 	reply := l.inflight.msg.Reply
 	l.mu.Unlock()
-	a, err := jslog.ParseAck(&nats.Msg{Data: []byte(`{"error":{"code":409,"err_code":10158,"description":"duplicate message id is in process"},"stream":"S","seq":0}`)})
-	if err != nil {
-		t.Fatal(err)
-	}
 	for range maxBeingStored {
-		l.acked(reply, a)
+		b.onAck(&nats.Msg{Subject: reply, Data: []byte(`{"error":{"code":409,"err_code":10158,"description":"duplicate message id is in process"},"stream":"S","seq":0}`)})
 	}
 	l.mu.Lock()
 	away := l.recovery != nil

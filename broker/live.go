@@ -27,24 +27,6 @@ type liveBuffer struct {
 	bytes  int          // of both
 }
 
-// dequeue appends about max bytes of the queue to batch, at least one record.
-func (l *liveBuffer) dequeue(batch []liveRecord, max int) []liveRecord {
-	size, n := 0, 0
-	for n < len(l.queue) && (n == 0 || size+l.queue[n].size <= max) {
-		size += l.queue[n].size
-		n++
-	}
-	batch = append(batch, l.queue[:n]...)
-	l.bytes -= size
-	rest := copy(l.queue, l.queue[n:])
-	clear(l.queue[rest:])
-	l.queue = l.queue[:rest]
-	if rest == 0 && cap(l.queue) > keepQueue {
-		l.queue = nil
-	}
-	return batch
-}
-
 // keepQueue is how many places a drained queue keeps.
 const keepQueue = 16
 
@@ -71,15 +53,6 @@ func (l *liveBuffer) unstage() (dropped int) {
 	dropped = len(l.staged)
 	l.staged = nil
 	return dropped
-}
-
-// stagedAfter returns the staged records after a sequence.
-func (l *liveBuffer) stagedAfter(seq uint64) []liveRecord {
-	first := 0
-	for first < len(l.staged) && l.staged[first].seq <= seq {
-		first++
-	}
-	return l.staged[first:]
 }
 
 // push queues a live record, if it follows and fits.
@@ -131,7 +104,10 @@ func (i *Inbox) enqueue(q liveRecord) {
 
 // join queues the staged records, if they follow what was read. The lock is held.
 func (i *Inbox) join() {
-	staged := i.live.stagedAfter(i.end.seq)
+	staged := i.live.staged
+	for len(staged) > 0 && staged[0].seq <= i.end.seq {
+		staged = staged[1:]
+	}
 	if len(staged) == 0 || !i.follows(staged[0].last) {
 		return
 	}

@@ -121,5 +121,5 @@ func (b *Broker) Unread(ctx context.Context, to agora.Address, after uint64) (re
 	if err != nil {
 		return 0, jslog.Unavailable(err)
 	}
-	return len(r.Records) + r.Pending, nil
+	return int(r.Count()), nil
 }

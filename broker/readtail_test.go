@@ -102,7 +102,7 @@ func TestTheLeadersWordOfBeforeIsNotTakenForWhatHasComeSince(t *testing.T) {
 	for k := range p.Records {
 		in.accept(nil, &p.Records[k])
 	}
-	if in.reading.fresh = false; in.goLive(last, time.Now()) {
+	if in.reading.hears(readMoves); in.goLive(last, time.Now()) {
 		t.Error("it is live, and lacks what came while it read")
 	}
 	if got := bodies(in.read(t, 1)); !slices.Equal(got, []string{"2"}) {

@@ -119,7 +119,7 @@ func (l *Lane) failPending(err error) {
 	}
 	l.b.cfg.Log.Warn("lane can't reach the log", "agent", l.cfg.From, "err", err)
 	l.refuseAll(err)
-	if l.failures.lost.Beyond() {
+	if l.ledger.LostTooMuch() {
 		l.die()
 	}
 }
@@ -257,7 +257,7 @@ func (r *recovery) recovered(s *scan.LaneScan) {
 		f := l.landed()
 		l.resolveInflight(f, s.Hit, !s.Alive && (cut || l.b.log.Forgets(f.validAt)))
 	}
-	l.ledger.SettleLosses(&l.failures.lost)
+	l.ledger.Settle()
 	l.hears(laneLearns)
 	l.recovery = nil
 	l.stuck.Store(false)
@@ -268,8 +268,8 @@ func (r *recovery) recovered(s *scan.LaneScan) {
 }
 
 // resolveInflight settles a record of unknown fate: hit is where it stands, 0 when it is not stored and, behind the
-// fence, never will be. doubt says that it may have been stored and lost to retention since.
-func (l *Lane) resolveInflight(f *batch, hit uint64, doubt bool) {
+// fence, never will be. forgotten says that it may have been stored and lost to retention since.
+func (l *Lane) resolveInflight(f *batch, hit uint64, forgotten bool) {
 	if hit != 0 {
 		l.b.nudge(l.at, hit)
 		l.b.count.records.Add(1)
@@ -277,27 +277,28 @@ func (l *Lane) resolveInflight(f *batch, hit uint64, doubt bool) {
 		l.answer(f, hit)
 		return
 	}
-	if doubt {
+	if forgotten {
 		for _, name := range f.aborts {
-			l.ledger.SuspectEnd(name)
-		}
-		for i := range f.items {
-			if it := &f.items[i]; it.verdict.Store && ledger.IsStreamPart(&it.m) && it.m.Part.Ends() {
-				l.ledger.SuspectEnd(it.m.Stream)
-			}
+			l.ledger.DoubtEnd(name)
 		}
 	}
+	until := time.Now().Add(l.b.cfg.Duplicates)
 	back := newBatch() // what is to be stored anew, in front of what has gathered meanwhile
 	for i := range f.items {
 		it := &f.items[i]
-		if !it.toldOff() {
-			it.m.Again = it.m.Again || doubt && it.verdict.Store
+		forgotten := forgotten && it.verdict.Store
+		if forgotten && ledger.IsStreamPart(&it.m) && it.m.Part.Ends() {
+			l.ledger.DoubtEnd(it.m.Stream)
+		}
+		switch {
+		case !it.toldOff():
+			it.m.Again = it.m.Again || forgotten
 			back.items = append(back.items, *it)
 			l.queued += it.room
-		} else if doubt && it.verdict.Store {
-			l.ledger.Suspect(&it.m, time.Now().Add(l.b.cfg.Duplicates))
-		} else {
-			l.ledger.Disprove(&it.m)
+		case forgotten:
+			l.ledger.Resolve(&it.m, ledger.Forgotten, until)
+		default:
+			l.ledger.Resolve(&it.m, ledger.NotStored, until)
 		}
 	}
 	f.release()

@@ -359,9 +359,9 @@ func TestALaneThatLostMoreThanItRemembersEnds(t *testing.T) {
 	l := b.Lane(cfg)
 	defer l.Close()
 	l.mu.Lock()
-	for k := 0; !l.failures.lost.Beyond(); k++ {
+	for k := 0; !l.ledger.LostTooMuch(); k++ {
 		m := part(agora.Chunk, fmt.Sprint(k), "")
-		l.failures.lost.Add(&m)
+		l.ledger.LoseLater(&m)
 	}
 	l.state = laneSuspended
 	l.mu.Unlock()

@@ -108,7 +108,7 @@ func (l *Lane) judge(it *item, ok bool, now time.Time) ledger.Verdict {
 	}
 	if err != nil {
 		l.ledger.Pass(it.m.N)
-		open := ledger.IsStreamPart(&it.m) && l.ledger.IsOpen(it.m.Stream)
+		open := ledger.IsStreamPart(&it.m) && l.ledger.IsRunning(it.m.Stream)
 		return ledger.Verdict{Err: err, Abort: open}
 	}
 	v := l.ledger.Take(&it.m, it.part, l.cfg.Epoch, now)
@@ -161,7 +161,7 @@ func (l *Lane) publish(f *batch) {
 	l.watch()
 }
 
-// onAck takes the server's answer to a record to its lane.
+// onAck takes the server's answer to a record to its lane, which sends the next one.
 func (b *Broker) onAck(m *nats.Msg) {
 	l := b.lanes.ofReply(m.Subject)
 	if l == nil {
@@ -172,15 +172,10 @@ func (b *Broker) onAck(m *nats.Msg) {
 		b.cfg.Log.Warn("publish", "stream", l.at.Stream, "err", err)
 		return
 	}
-	l.acked(m.Subject, a)
-}
-
-// acked handles the log's answer to the record in flight, and sends the next one.
-func (l *Lane) acked(reply string, a jslog.Ack) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	f := l.inflight
-	if f == nil || f.msg.Reply != reply || l.state != laneActive {
+	if f == nil || f.msg.Reply != m.Subject || l.state != laneActive {
 		return
 	}
 	switch {
@@ -188,10 +183,10 @@ func (l *Lane) acked(reply string, a jslog.Ack) {
 		f.tries-- // nobody took that copy
 		l.stream.stores.refused()
 		l.stream.ask(checkLeader)
-		f.last = time.Now().Add(jslog.RetryPause - l.b.cfg.Retry)
+		f.last = time.Now().Add(jslog.RetryPause - b.cfg.Retry)
 	case a.Err != nil:
 		l.turnedDown(a)
-	case l.b.clock.Now().Sub(f.validAt) > record.DoubtAfter:
+	case b.clock.Now().Sub(f.validAt) > record.DoubtAfter:
 		l.startRecovery(false) // readers may skip it: what the log says counts
 	default:
 		l.stored(a)
@@ -263,7 +258,6 @@ func (l *Lane) notStored(why *agora.Error) {
 		it := &f.items[i]
 		// What an abort in the record refused for good may come again, as the abort is not stored.
 		if it.verdict.Store || it.lost || it.verdict.At.Here || it.verdict.Err != nil && len(f.aborts) > 0 {
-			l.ledger.Lose(&it.m)
 			it.verdict = ledger.Verdict{Err: why}
 		}
 	}
@@ -275,7 +269,7 @@ func (l *Lane) answer(f *batch, seq uint64) {
 	for i := range f.items {
 		it := &f.items[i]
 		if it.toldOff() {
-			l.ledger.Forsake(&it.m)
+			l.ledger.Resolve(&it.m, ledger.Stored, time.Time{})
 		}
 		v := &it.verdict
 		switch {
@@ -286,11 +280,12 @@ func (l *Lane) answer(f *batch, seq uint64) {
 		default:
 			continue
 		}
-		// Nothing is stored under its number: the lane waits for that only if the sender is to send it again. A
-		// rollback may have undone what the ledger knew of it.
-		if it.toldOff() || v.Err != nil && v.Err.Code == agora.Unavailable {
-			l.ledger.Disprove(&agora.Message{N: it.m.N})
-		} else {
+		switch { // a rollback may have undone what the ledger knew of it
+		case v.Err != nil && v.Err.Code == agora.Unavailable:
+			l.ledger.Lose(&it.m)
+		case it.toldOff(): // nothing is stored under its number, and its sender is to send it again
+			l.ledger.Lose(&agora.Message{N: it.m.N})
+		default:
 			l.ledger.Pass(it.m.N)
 		}
 	}

@@ -244,17 +244,12 @@ func (k *streamKeeper) confirmed(stream string) bool {
 	return k.seen[stream].life == k.conn.Life()
 }
 
-// madeAt returns when a stream was made, as far as is known.
-func (k *streamKeeper) madeAt(stream string) time.Time {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	return k.seen[stream].created
-}
-
 // Cluster returns a name of the cluster that is kept in the log: it is the same at every edge, and no other cluster has
 // it. It does not block.
 func (b *Broker) Cluster() string {
-	made := b.streams.madeAt(jslog.StreamName(jslog.BookKind, ""))
+	b.streams.mu.Lock()
+	made := b.streams.seen[jslog.StreamName(jslog.BookKind, "")].created
+	b.streams.mu.Unlock()
 	sum := sha256.Sum256([]byte("cluster " + strconv.FormatInt(made.UnixNano(), 10)))
 	return hex.EncodeToString(sum[:8])
 }

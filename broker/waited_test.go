@@ -52,12 +52,10 @@ func TestANumberRefusedBesideARecordInDoubtIsWaitedForAsItsSenderWasTold(t *test
 			wantCode(t, put(t, l, chunk), agora.Unavailable)
 			c.Deafen()
 			results := make(chan Result, 1)
-			chunk.From, chunk.Session, chunk.To = l.cfg.From, l.cfg.Session, l.cfg.To
-			l.mu.Lock() // the abort that is owed and the chunk go into one record
+			l.Pressed(time.Hour) // the abort that is owed and the chunk go into one record
 			leased.Store(true)
-			l.gather(&item{m: chunk, done: func(r Result) { results <- r }})
-			l.advance()
-			l.mu.Unlock()
+			l.Put(chunk, func(r Result) { results <- r })
+			l.Pressed(0)
 			await.True(t, "the abort is stored", func() bool { n, err := b.Unread(t.Context(), bob, 0); return err == nil && n == 2 })
 			c.Cut()
 			await.True(t, "the connection is lost", func() bool { return !a.Connected() })

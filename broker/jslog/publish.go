@@ -63,11 +63,14 @@ func ParseAck(m *nats.Msg) (a Ack, err error) {
 	if len(m.Data) == 0 && m.Header.Get("Status") == "503" {
 		return Ack{Absent: true}, nil
 	}
-	if bytes.HasPrefix(m.Data, []byte(`{"stream":`)) {
-		if _, rest, ok := bytes.Cut(m.Data, []byte(`"seq":`)); ok {
-			if seq, rest, ok := digits(rest); ok && seq > 0 {
-				return Ack{Seq: seq, Duplicate: bytes.Contains(rest, []byte(`"duplicate":`))}, nil
-			}
+	if _, rest, ok := bytes.Cut(m.Data, []byte(`"seq":`)); ok && bytes.HasPrefix(m.Data, []byte(`{"stream":`)) {
+		rest = bytes.TrimLeft(rest, " ")
+		seq, n := uint64(0), 0
+		for ; n < len(rest) && '0' <= rest[n] && rest[n] <= '9' && n < 19; n++ {
+			seq = seq*10 + uint64(rest[n]-'0')
+		}
+		if seq > 0 {
+			return Ack{Seq: seq, Duplicate: bytes.Contains(rest[n:], []byte(`"duplicate":`))}, nil
 		}
 	}
 	var v struct {
@@ -82,16 +85,6 @@ func ParseAck(m *nats.Msg) (a Ack, err error) {
 		return Ack{}, errors.New("answer to a publish: neither error nor sequence")
 	}
 	return Ack{Seq: v.Seq, Duplicate: v.Duplicate, Err: v.Error}, nil
-}
-
-// digits reads a number at the start of b, after spaces.
-func digits(b []byte) (v uint64, rest []byte, ok bool) {
-	b = bytes.TrimLeft(b, " ")
-	i := 0
-	for ; i < len(b) && '0' <= b[i] && b[i] <= '9' && i < 19; i++ {
-		v = v*10 + uint64(b[i]-'0')
-	}
-	return v, b[i:], i > 0
 }
 
 // Publish sends m once and waits for the answer.

@@ -162,6 +162,9 @@ type Page struct {
 	Last    *Record // what the leader had last, right before, where the page reaches that far and it is known
 }
 
+// Count returns how many records that replica has from the query's beginning on.
+func (p *Page) Count() int64 { return int64(len(p.Records) + p.Pending) }
+
 // Read reads a piece of the log by Direct Get. It may end anywhere: only whole
 // says that the answering replica has no more. It fails when nothing was heard.
 func (c *Client) Read(ctx context.Context, q Query) (Page, error) {

@@ -41,7 +41,7 @@ func (l *Ledger) Fold(m *agora.Message, epoch uint64, now time.Time) {
 	if IsStreamPart(m) {
 		s := l.streams[m.Stream]
 		if s.evidence == torn { // it had not ended before this part
-			s.hearsay = false
+			s.maybeOver = false
 		}
 		if s.evidence = read; m.Again {
 			s.evidence = echoed
@@ -59,7 +59,7 @@ func (l *Ledger) Tear() {
 	l.holes = slices.DeleteFunc(l.holes, func(h span) bool { return h.from > l.kept })
 	for name, s := range l.streams {
 		if s.phase.isOpen() {
-			s.evidence, s.hearsay, s.counted = torn, true, false
+			s.evidence, s.maybeOver, s.counted = torn, true, false
 			l.streams[name] = s
 		}
 	}
@@ -91,7 +91,7 @@ func (l *Ledger) Inherit(h Heritage) {
 		if _, ok := l.streams[o.Stream]; ok || !h.Cut && !h.Aged(o) {
 			continue
 		}
-		l.set(o.Stream, stream{kind: o.Kind, phase: running, indexed: o.Indexed, numbered: o.Indexed, hearsay: true})
+		l.set(o.Stream, stream{kind: o.Kind, phase: running, indexed: o.Indexed, numbered: o.Indexed, maybeOver: true})
 		if !o.Indexed && h.Dirty > 0 {
 			l.breakStream(o.Stream)
 		}

@@ -1,5 +1,10 @@
 // Package ledger is what a lane knows of what it has stored, and the rules of which part may follow. It knows no
 // log and no clock: the lane tells it what became of each record, and what time it is.
+//
+// What it does not know has a word each. A number is blocked while one that was refused is waited for, and doubted while
+// what was said under it may be stored. A stream is maybe over where its end may be stored; its evidence is what the
+// log, when it was read, said of it. The lane is exact where no number beyond its highest is stored, and unsure for as
+// long as something may come again that was stored and that retention has taken.
 package ledger
 
 import (
@@ -17,7 +22,7 @@ type Ledger struct {
 	log     reading           // what the log told while it was read, until Inherit
 	holes   spans             // numbers below lastN that were passed over, and so are not stored
 	blocked uint64            // lowest number refused for the moment: none beyond it may overtake it; 0 for none
-	doubted map[uint64]uint64 // what was said under numbers that were refused while they may have been stored: a hash
+	doubted map[uint64]uint64 // what was said under numbers that were refused and may be stored, or have been: a hash
 	ids     map[string]First  // messages by id, for the duplicate window
 	idAges  []aged            // ids in the order they came
 	numbers []First           // the latest numbered messages, by number modulo its length
@@ -25,9 +30,10 @@ type Ledger struct {
 	ended   []string          // the ended ones in order, oldest first
 	open    int               // how many are open
 	toAbort []string          // open streams over a part that could not be stored: aborted before anything else
+	lost    []lost            // what was refused while the log was read
 
 	whole  bool      // the lane is known from its very first part
-	exact  bool      // lastN was read from the log, or is known, and nothing beyond it was stored
+	exact  bool      // lastN was read from the log, or is known: no number beyond it is stored
 	loose  time.Time // when the last part was stored that has no number, but an id or a stream
 	unsure time.Time // until then what the client sends may be stored already, unknown to us: retention cut the log
 
@@ -105,16 +111,16 @@ type aged struct {
 }
 
 type stream struct {
-	kind     agora.Kind
-	phase    phase
-	evidence evidence
-	counted  bool // next is exact
-	indexed  bool // its start had an index
-	numbered bool // every part of it had a number
-	hearsay  bool // not from the log: its end may have been stored, and lost since, or it never began
-	next     uint32
-	said     *said  // what its latest parts with an index and no number said; nil for none
-	epoch    uint64 // of the last record with a part of it
+	kind      agora.Kind
+	phase     phase
+	evidence  evidence
+	counted   bool // next is exact
+	indexed   bool // its start had an index
+	numbered  bool // every part of it had a number
+	maybeOver bool // its end may be stored, unknown to us, or it never began: an abort of it is marked
+	next      uint32
+	said      *said  // what its latest parts with an index and no number said; nil for none
+	epoch     uint64 // of the last record with a part of it
 }
 
 // said is what the latest parts of a stream said, by index modulo its length. Of what was undone an entry may stay: it
@@ -127,7 +133,7 @@ func (s stream) proven() bool { return s.indexed || s.numbered }
 // was is a stream before a change.
 type was struct {
 	name   string
-	stream stream // gone: it was not there
+	stream stream // unknown: it was not there
 }
 
 // Verdict is what becomes of a part.
@@ -199,10 +205,10 @@ func (l *Ledger) step(m *agora.Message, epoch uint64) {
 	switch {
 	case m.Part == agora.Start:
 		s = stream{kind: m.Kind, counted: true, indexed: m.Indexed, numbered: m.N != 0}
-	case s.phase == gone: // its start is not in the log any more
+	case s.phase == unknown: // its start is not in the log any more
 		s = stream{kind: m.Kind, indexed: m.Indexed, numbered: m.N != 0}
 	case s.phase == doubted && m.Part == agora.Abort:
-		s.hearsay = false // whoever saw the start has its end, and it may still come again
+		s.maybeOver = false // whoever saw the start has its end, and it may still come again
 	}
 	s.phase = nextPhase[s.phase][storedAs(m.Part)]
 	s.epoch = epoch
@@ -238,7 +244,7 @@ func (l *Ledger) put(name string, old, s stream) {
 	if s.phase.isOpen() {
 		l.open++
 	}
-	if s.phase == gone {
+	if s.phase == unknown {
 		delete(l.streams, name)
 		return
 	}

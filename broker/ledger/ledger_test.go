@@ -1,8 +1,6 @@
 package ledger
 
 import (
-	"fmt"
-	"slices"
 	"testing"
 	"time"
 
@@ -164,7 +162,8 @@ func TestTheLedgerForgetsIdsAndEndedStreams(t *testing.T) {
 	if len(l.streams) > maxEnded || l.open != 0 {
 		t.Fatalf("%d streams kept", len(l.streams))
 	}
-	l.forget(at.Add(2*time.Minute), time.Minute)
+	l.Begin()
+	l.Commit(maxEnded+11, at.Add(2*time.Minute), time.Minute)
 	if len(l.ids) != 0 || len(l.idAges) != 0 {
 		t.Fatalf("%d ids kept", len(l.ids))
 	}
@@ -253,50 +252,6 @@ func TestAPartMayGoOnWithItsStreamAtWhateverPosition(t *testing.T) {
 	}
 }
 
-func TestANumberThatIsPassedOverIsNotWaitedFor(t *testing.T) {
-	var l Ledger
-	now := time.Now()
-	l.Begin()
-	l.Lose(&agora.Message{N: 3})
-	if v := l.known(&agora.Message{N: 4}); v.Err == nil || v.Err.Code != agora.Unavailable {
-		t.Fatalf("4 behind a refused 3: %+v, want UNAVAILABLE", v)
-	}
-	l.Pass(3)
-	if v := l.Take(&agora.Message{N: 4}, 0, 1, now); !v.Store {
-		t.Errorf("4 once 3 is used up: %+v, want it stored", v)
-	}
-}
-
-func TestANumberThatComesAgainWithAnIDThatIsStoredIsNotWaitedFor(t *testing.T) {
-	var l Ledger
-	now := time.Now()
-	l.Begin()
-	if v := l.Take(&agora.Message{N: 1, ID: "a"}, 0, 1, now); !v.Store {
-		t.Fatalf("1: %+v, want it stored", v)
-	}
-	l.Lose(&agora.Message{N: 2})
-	if v := l.Take(&agora.Message{N: 2, ID: "a"}, 1, 1, now); !v.Again {
-		t.Fatalf("2 with the id of 1: %+v, want a duplicate", v)
-	}
-	if v := l.Take(&agora.Message{N: 3}, 1, 1, now); !v.Store {
-		t.Errorf("3: %+v, want it stored", v)
-	}
-}
-
-func TestAnotherMessageUnderANumberInDoubtIsNotTakenForTheFirst(t *testing.T) {
-	var l Ledger
-	now := time.Now()
-	m := agora.Message{N: 1, Body: []byte("first")}
-	l.Doubt(&m)
-	l.Take(&m, 0, 1, now) // it was stored after all
-	if v := l.known(&m); !v.Again {
-		t.Errorf("the same message again: %+v, want a duplicate", v)
-	}
-	if v := l.known(&agora.Message{N: 1, Body: []byte("second")}); v.Err == nil || v.Err.Code != agora.InvalidRequest {
-		t.Errorf("another one: %+v, want INVALID_REQUEST", v)
-	}
-}
-
 func TestAPartUnderAPassedOverNumberIsAnsweredAsItsStreamWas(t *testing.T) {
 	var l Ledger
 	now := time.Now()
@@ -350,88 +305,5 @@ func TestARefusedNumberThatTheLogShowsIsNotWaitedFor(t *testing.T) {
 	l.Fold(&m, 1, now) // and the log has it
 	if v := l.Take(&agora.Message{N: 4}, 0, 1, now); !v.Store {
 		t.Errorf("4: %+v, want it stored", v)
-	}
-}
-
-// What was refused while the log could not be reached is remembered once for each stream.
-func TestLossesAreRememberedOnceForEachStreamAndBounded(t *testing.T) {
-	var l Losses
-	add := func(n uint64, p agora.Part, stream string) {
-		l.Add(&agora.Message{N: n, Part: p, Stream: stream})
-	}
-	for _, n := range []uint64{0, 9, 7, 8} {
-		add(n, agora.Chunk, "s")
-	}
-	add(0, agora.Whole, "")
-	if want := []lostPart{{stream: "s", n: 7}}; !slices.Equal(l.parts, want) {
-		t.Errorf("remembered are %+v, want %+v", l.parts, want)
-	}
-	for k := range maxOpen {
-		if l.Beyond() {
-			t.Fatalf("%d streams are beyond what is remembered", k)
-		}
-		add(0, agora.Chunk, fmt.Sprint(k))
-	}
-	if !l.Beyond() {
-		t.Error("any number of streams is remembered")
-	}
-}
-
-// A stream that presence alone knows of, and whose start is refused under a number that the log has not come to, never
-// began: it is owed no abort, and its start is no second one. Where the log does not tell, it is owed a marked one.
-func TestAStreamWhoseStartTheNumbersDisproveIsOwedNoAbort(t *testing.T) {
-	now := time.Now()
-	start, chunk := numbered(2, part(agora.Start, "s", "start")), numbered(3, part(agora.Chunk, "s", "chunk"))
-	refused := map[string]func(*Ledger, ...agora.Message){
-		"at once": func(l *Ledger, ms ...agora.Message) {
-			for i := range ms {
-				l.Lose(&ms[i])
-			}
-		},
-		"while the log is away": func(l *Ledger, ms ...agora.Message) {
-			var lost Losses
-			for i := range ms {
-				lost.Add(&ms[i])
-			}
-			l.SettleLosses(&lost)
-		},
-	}
-	for how, refuse := range refused {
-		for _, c := range []struct {
-			name  string
-			last  uint64 // the highest number in the log; 0 where nothing of the lane is left
-			lost  []agora.Message
-			owed  bool
-			again bool // the start is stored with the mark; asked where it can be stored
-		}{
-			{"its start and more", 1, []agora.Message{start, chunk}, false, false},
-			{"its start", 1, []agora.Message{start}, false, false},
-			{"all but its start", 2, []agora.Message{chunk}, true, false},
-			{"its start, which is stored", 2, []agora.Message{start, chunk}, true, false},
-			{"all, and the log tells nothing", 0, []agora.Message{start, chunk}, true, true},
-		} {
-			var l Ledger
-			if c.last > 0 {
-				m := numbered(c.last, text("last"))
-				l.Fold(&m, 1, now)
-			}
-			l.Inherit(Heritage{Cut: true, Unsure: now.Add(time.Hour), Open: []OpenStream{{Stream: "s", Indexed: true}}})
-			l.Begin()
-			refuse(&l, slices.Clone(c.lost)...)
-			if got := l.OwesAborts(); got != c.owed {
-				t.Errorf("%s is refused %s: an abort is owed: %v, want %v", c.name, how, got, c.owed)
-			}
-			for _, name := range l.NextAborts() {
-				if a := l.Abort(name, 2); !a.Again {
-					t.Errorf("%s is refused %s: its abort has no mark", c.name, how)
-				}
-			}
-			if c.last >= 2 {
-				continue
-			}
-			if m := start; !l.Take(&m, 0, 2, now).Store || m.Again != c.again {
-				t.Errorf("%s is refused %s: its start comes again, marked: %v, want %v", c.name, how, m.Again, c.again)
-			}
-		}
 	}
 }

@@ -6,7 +6,7 @@ import "github.com/agora-relay/agora"
 type phase uint8
 
 const (
-	gone      phase = iota // not known: never begun, or forgotten
+	unknown   phase = iota // not known: never begun, or forgotten
 	unstarted              // its start was refused for the moment, without a number, or has got its abort: it may come again
 	doubted                // its start was refused, though it may be stored: a receiver that has it is owed an abort
 	running                // open
@@ -33,7 +33,7 @@ const (
 // nextPhase is the life of a stream: what each event makes of it.
 var nextPhase = [phases][events]phase{
 	//         start    part       end   abort      refused    doubted  lost
-	gone:      {running, running, over, aborted, unstarted, doubted, gone}, // the log may have lost what stood before
+	unknown:   {running, running, over, aborted, unstarted, doubted, unknown}, // the log may have lost what stood before
 	unstarted: {running, unstarted, over, unstarted, unstarted, doubted, unstarted},
 	doubted:   {running, doubted, over, unstarted, doubted, doubted, doubted}, // its receiver has an end of the start, which may come again
 	running:   {running, running, over, aborted, running, running, broken},
@@ -43,7 +43,7 @@ var nextPhase = [phases][events]phase{
 }
 
 func (p phase) String() string {
-	return [...]string{"gone", "unstarted", "doubted", "running", "broken", "over", "aborted"}[p]
+	return [...]string{"unknown", "unstarted", "doubted", "running", "broken", "over", "aborted"}[p]
 }
 
 // isOpen reports whether the receiver has a start and no end, as far as is known.
@@ -75,7 +75,7 @@ const (
 	unread evidence = iota // nothing was read of it: it began here, or presence alone knows it
 	read                   // all of its parts up to the last one that was read
 	echoed                 // as read, but that one may have been stored before, and what follows it as well
-	torn                   // records behind those that were read may be gone, and with them parts of it
+	torn                   // records behind those that were read may be unknown, and with them parts of it
 )
 
 func (e evidence) String() string { return [...]string{"unread", "read", "echoed", "torn"}[e] }

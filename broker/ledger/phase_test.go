@@ -20,9 +20,9 @@ func TestAStreamThatOwesAnAbortOwesItUntilItsEnd(t *testing.T) {
 				start := p == unstarted || p == doubted
 				holds = start && next == unstarted || !start && next == aborted
 			case partStored: // only what was forgotten is open again
-				holds = next == p || p == gone && next == running
+				holds = next == p || p == unknown && next == running
 			case startRefused: // it says nothing of what has begun
-				holds = next == p || p == gone && next == unstarted
+				holds = next == p || p == unknown && next == unstarted
 			case startDoubted: // what is open has its start
 				holds = p.isOpen() && next == p || !p.isOpen() && next == doubted
 			case partLost: // its receiver has a hole
@@ -34,7 +34,7 @@ func TestAStreamThatOwesAnAbortOwesItUntilItsEnd(t *testing.T) {
 			if !holds {
 				t.Errorf("event %d makes %v of %v", e, next, p)
 			}
-			if p.isOpen() && p.ended() || p != gone && !p.isOpen() && !p.ended() {
+			if p.isOpen() && p.ended() || p != unknown && !p.isOpen() && !p.ended() {
 				t.Errorf("%v is open: %t, ended: %t; want one of the two", p, p.isOpen(), p.ended())
 			}
 		}

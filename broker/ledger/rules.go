@@ -30,44 +30,28 @@ func (l *Ledger) Take(m *agora.Message, index int, epoch uint64, now time.Time) 
 		s := l.streams[m.Stream]
 		proven = m.Indexed && s.counted && s.evidence == read
 	}
-	if now.Before(l.unsure) && !proven || l.suspects(m) || m.Part == agora.Abort && l.streams[m.Stream].hearsay {
+	if now.Before(l.unsure) && !proven || m.Part == agora.Abort && l.streams[m.Stream].maybeOver {
 		m.Again = true
 	}
 	l.add(m, First{n: m.N, index: index, Here: true, Stream: m.Stream}, epoch, now)
 	return Verdict{Store: true}
 }
 
-// known finds what was stored before by its number or its id.
+// known finds what was stored before by its number or its id, and marks what may have been.
 func (l *Ledger) known(m *agora.Message) Verdict {
 	if guard.Numbers && m.N != 0 && m.N <= l.lastN {
-		if l.holes.have(m.N) {
-			if l.streams[m.Stream].phase == aborted && IsStreamPart(m) && m.Part != agora.Start {
-				return refuseAborted(m.Stream) // as it was refused the first time: the answer was lost
-			}
-			return refuse(agora.InvalidRequest, "number %d was not stored and a later one was: number it anew", m.N)
-		}
-		if said, ok := l.doubted[m.N]; ok && said != hashOf(m) {
-			return refuse(agora.InvalidRequest, "number %d is another message's, which was stored after all: number it anew", m.N)
-		}
-		v := Verdict{Again: true, At: First{n: m.N, Stream: m.Stream}}
-		if len(l.numbers) == maxNumbers {
-			f := l.numbers[m.N%maxNumbers]
-			if f.n == m.N && f.said != saying(m) {
-				return refuse(agora.InvalidRequest, "number %d is another message's, which is stored: number it anew", m.N)
-			}
-			if f.n == m.N {
-				v.At = f
-			}
-		}
-		return v
+		return l.reached(m)
 	}
 	if guard.Names && m.ID != "" {
 		if f, ok := l.ids[m.ID]; ok {
 			return Verdict{Again: true, At: f}
 		}
 	}
-	if guard.Numbers && l.suspects(m) && l.doubted[m.N] != hashOf(m) {
-		return refuse(agora.InvalidRequest, "number %d is another message's, which may be stored: number it anew", m.N)
+	if said, may := l.doubted[m.N]; may && m.N > l.lastN {
+		if guard.Numbers && said != hashOf(m) {
+			return refuse(agora.InvalidRequest, "number %d is another message's, which may be stored: number it anew", m.N)
+		}
+		m.Again = true
 	}
 	if guard.Order && l.blocked != 0 && m.N > l.blocked {
 		v := refuse(agora.Unavailable, "number %d was refused and has not come again", l.blocked)
@@ -75,6 +59,27 @@ func (l *Ledger) known(m *agora.Message) Verdict {
 		return v
 	}
 	return Verdict{}
+}
+
+// reached is the verdict on a number that is not beyond the highest stored: it is there already, or was passed over.
+func (l *Ledger) reached(m *agora.Message) Verdict {
+	first := First{n: m.N, Stream: m.Stream}
+	if len(l.numbers) == maxNumbers && l.numbers[m.N%maxNumbers].n == m.N {
+		first = l.numbers[m.N%maxNumbers]
+	}
+	passed := l.holes.have(m.N)
+	said, doubted := l.doubted[m.N]
+	switch {
+	case passed && l.streams[m.Stream].phase == aborted && IsStreamPart(m) && m.Part != agora.Start:
+		return refuseAborted(m.Stream) // as it was refused the first time: the answer was lost
+	case passed:
+		return refuse(agora.InvalidRequest, "number %d was not stored and a later one was: number it anew", m.N)
+	case doubted && said != hashOf(m):
+		return refuse(agora.InvalidRequest, "number %d is another message's, which was stored after all: number it anew", m.N)
+	case first.said != 0 && first.said != saying(m):
+		return refuse(agora.InvalidRequest, "number %d is another message's, which is stored: number it anew", m.N)
+	}
+	return Verdict{Again: true, At: first}
 }
 
 // have reports whether a number lies in one of the spans.
@@ -89,9 +94,9 @@ func (l *Ledger) follows(m *agora.Message, now time.Time) Verdict {
 		return l.starts(m, s)
 	}
 	switch s.phase {
-	case gone:
+	case unknown:
 		if now.Before(l.unsure) && m.Part != agora.Abort {
-			l.set(m.Stream, stream{kind: m.Kind, phase: running, hearsay: true})
+			l.set(m.Stream, stream{kind: m.Kind, phase: running, maybeOver: true})
 			return giveUp(m.Stream)
 		}
 		return refuse(agora.StreamNotFound, "stream %q is not open", m.Stream)
@@ -116,9 +121,9 @@ func (l *Ledger) follows(m *agora.Message, now time.Time) Verdict {
 // starts checks a start.
 func (l *Ledger) starts(m *agora.Message, s stream) Verdict {
 	switch {
-	case s.phase != gone && repeats(m, s):
+	case s.phase != unknown && repeats(m, s):
 		return s.again(m)
-	case s.phase.isOpen() && !s.hearsay: // presence hears of a start before the log does: it may never have been stored
+	case s.phase.isOpen() && !s.maybeOver: // presence hears of a start before the log does: it may never have been stored
 		return refuse(agora.InvalidRequest, "stream %q is open", m.Stream)
 	case m.Indexed && m.Index != 0:
 		return refuse(agora.InvalidRequest, "stream %q starts with index 0, not %d", m.Stream, m.Index)
@@ -172,12 +177,6 @@ func (l *Ledger) next(m *agora.Message, s stream) Verdict {
 		return refuse(agora.InvalidRequest, "stream %q goes on with index %d, and this part has none", m.Stream, s.next)
 	}
 	return Verdict{}
-}
-
-// suspects reports whether a message may have been stored under m's number and be gone from the log.
-func (l *Ledger) suspects(m *agora.Message) bool {
-	_, may := l.doubted[m.N]
-	return may && m.N > l.lastN
 }
 
 // giveUp ends a stream of which nothing is left where retention has cut the log. It may have ended, or be open to its
