@@ -39,22 +39,20 @@ func BenchmarkReadMessage(b *testing.B) {
 	text := `{"type":"send_chunk","to":"agent-2","stream_id":"stream-1","chunk":"` + strings.Repeat("x", 100) + `"}`
 	one := append([]byte{Final | byte(Text), masked | 126, 0, byte(len(text)), 1, 2, 3, 254}, text...)
 	src := &endless{b: slices.Clone(one)}
-	var r Reader
+	var r MessageReader
 	r.Open(0)
 	defer r.Shut()
 	b.SetBytes(int64(len(one)))
 	b.ReportAllocs()
 	for b.Loop() {
-		h, err := r.Head(src, false)
-		if err != nil {
+		if r.Quiet() {
+			b.Fatal("the peer counts as quiet")
+		}
+		var m Message
+		if err := r.Next(src, &m, 1<<20, 1<<20); err != nil {
 			b.Fatal(err)
 		}
-		text, err := r.Peek(src, int(h.Size))
-		if err != nil {
-			b.Fatal(err)
-		}
-		h.Unmask(text, 0)
-		r.Skip(len(text))
+		r.Release()
 	}
 }
 
