@@ -6,9 +6,8 @@ import "bytes"
 // scanner stands behind the object, or has failed.
 type Object struct {
 	Scanner
-	depth  int  // of the object itself: 1 when it stands in nothing
-	opened bool // its brace has been passed over
-	more   bool // so has a member
+	depth int  // of the object itself: 1 when it stands in nothing
+	more  bool // a member has been passed over
 
 	Before int    // where the value before this member, or the opening brace, ended
 	Key    []byte // raw, without quotes
@@ -17,68 +16,32 @@ type Object struct {
 	ValAt  int    // where the value begins
 }
 
-// NewObject returns a walk over the object that b begins with, white space before it aside. Objects and lists may stand in
-// each other depth times, the object itself counted.
+// NewObject returns a walk over the object that b begins with, white space before it aside: it stands behind the opening
+// brace, or has failed. Objects and lists may stand in each other depth times, the object itself counted.
 func NewObject(b []byte, depth int) Object {
-	s := Scanner{b: b, max: depth}
-	s.Space()
-	return Object{Scanner: s, depth: 1}
+	o := Object{Scanner: Scanner{b: b, max: depth}, depth: 1}
+	o.Space()
+	o.open('{', 1)
+	return o
 }
 
 // Next goes to the next member, and passes over its value.
-func (o *Object) Next() bool {
-	if !o.NextKey() || !o.Value(o.depth) {
-		return false
-	}
-	o.Val = o.b[o.ValAt:o.i]
-	return true
-}
+func (o *Object) Next() bool { return o.NextKey() && o.Pass() }
 
 // NextKey goes to the next member, and stands at its value, which is for the caller to pass over: by Pass, or by a walk over
 // it from Enter to Leave.
 func (o *Object) NextKey() bool {
-	if !o.opened && !o.open() {
-		return false
-	}
 	o.Before = o.i
-	o.Space()
-	if o.take('}') {
+	if !o.next('}', o.more) {
 		return false
-	}
-	if o.more {
-		if !o.take(',') {
-			return o.fail("a comma or the end of an object should be here")
-		}
-		o.Space()
 	}
 	o.more = true
-	return o.key()
-}
-
-// open passes over the opening brace.
-func (o *Object) open() bool {
-	if o.depth > o.max {
-		return o.fail("it is nested too deeply")
-	}
-	o.opened = true
-	return o.take('{') || o.fail("an object should be here")
-}
-
-func (o *Object) key() bool {
 	o.KeyAt = o.i
-	if o.i >= len(o.b) || o.b[o.i] != '"' {
-		return o.fail("a key should be here")
-	}
-	if !o.text() {
+	end := o.key()
+	if end < 0 {
 		return false
 	}
-	o.Key = o.b[o.KeyAt+1 : o.i-1]
-	o.Space()
-	if !o.take(':') {
-		return o.fail("a colon should be here")
-	}
-	o.Space()
-	o.ValAt = o.i
+	o.Key, o.ValAt = o.b[o.KeyAt+1:end], o.i
 	return true
 }
 
@@ -93,7 +56,11 @@ func (o *Object) Pass() bool {
 
 // Enter returns a walk over the member's value, false where that is no object. The walk goes to its end, and Leave ends it.
 func (o *Object) Enter() (inner Object, ok bool) {
-	return Object{Scanner: o.Scanner, depth: o.depth + 1}, o.i < len(o.b) && o.b[o.i] == '{'
+	inner = Object{Scanner: o.Scanner, depth: o.depth + 1}
+	if ok = o.i < len(o.b) && o.b[o.i] == '{'; ok {
+		inner.open('{', inner.depth)
+	}
+	return inner, ok
 }
 
 // Leave goes on behind the value that inner has walked over. It returns false where inner has failed.
@@ -112,4 +79,42 @@ func (o *Object) Name() []byte {
 		return o.Key
 	}
 	return []byte(Unquote(o.b[o.KeyAt : o.KeyAt+len(o.Key)+2]))
+}
+
+// Text is [Object.Name], and answers false where the key is [Halved].
+func (o *Object) Text() (name []byte, whole bool) {
+	if bytes.IndexByte(o.Key, '\\') < 0 {
+		return o.Key, true
+	}
+	return o.Name(), !Halved(o.Key)
+}
+
+// List walks the values of one list. After Next has returned false the scanner stands behind the list, or has failed.
+type List struct {
+	Scanner
+	more bool // a value has been passed over
+
+	Val []byte // raw
+}
+
+// NewList returns a walk over the list that b begins with: it stands behind the opening bracket, or has failed. Objects and
+// lists may stand in each other depth times, the list itself counted.
+func NewList(b []byte, depth int) List {
+	l := List{Scanner: Scanner{b: b, max: depth}}
+	l.open('[', 1)
+	return l
+}
+
+// Next goes to the next value.
+func (l *List) Next() bool {
+	if !l.next(']', l.more) {
+		return false
+	}
+	l.more = true
+	from := l.i
+	if !l.Value(1) {
+		return false
+	}
+	l.Val = l.b[from:l.i]
+	return true
 }

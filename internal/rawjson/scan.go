@@ -100,19 +100,76 @@ func (s *Scanner) Value(depth int) bool {
 }
 
 func (s *Scanner) object(depth int) bool {
-	o := Object{Scanner: *s, depth: depth}
-	for o.Next() {
+	s.open('{', depth)
+	for more := false; s.next('}', more); more = true {
+		if s.key() < 0 || !s.Value(depth) {
+			return false
+		}
 	}
-	*s = o.Scanner
 	return !s.Failed()
 }
 
 func (s *Scanner) array(depth int) bool {
-	l := List{Scanner: *s, depth: depth}
-	for l.Next() {
+	s.open('[', depth)
+	for more := false; s.next(']', more); more = true {
+		if !s.Value(depth) {
+			return false
+		}
 	}
-	*s = l.Scanner
 	return !s.Failed()
+}
+
+// open passes over the bracket that begins an object or a list, which makes so many that stand in each other.
+func (s *Scanner) open(bracket byte, depth int) bool {
+	switch {
+	case depth > s.max:
+		return s.fail("it is nested too deeply")
+	case s.take(bracket):
+		return true
+	case bracket == '{':
+		return s.fail("an object should be here")
+	}
+	return s.fail("a list should be here")
+}
+
+// next goes to the next member or value of an object or a list, behind others if there are more. It returns false behind
+// the closing bracket, and where it has failed.
+func (s *Scanner) next(bracket byte, more bool) bool {
+	if s.Failed() {
+		return false
+	}
+	s.Space()
+	switch {
+	case s.take(bracket):
+		return false
+	case !more:
+		return true
+	case s.take(','):
+		s.Space()
+		return true
+	case bracket == '}':
+		return s.fail("a comma or the end of an object should be here")
+	}
+	return s.fail("a comma or the end of a list should be here")
+}
+
+// key passes over a member up to its value, and returns where the key's closing quote stands; -1 where it has failed.
+func (s *Scanner) key() int {
+	if s.i >= len(s.b) || s.b[s.i] != '"' {
+		s.fail("a key should be here")
+		return -1
+	}
+	if !s.text() {
+		return -1
+	}
+	end := s.i - 1
+	s.Space()
+	if !s.take(':') {
+		s.fail("a colon should be here")
+		return -1
+	}
+	s.Space()
+	return end
 }
 
 func (s *Scanner) literal(word string) bool {
@@ -219,12 +276,16 @@ func Unquote(raw []byte) string {
 	return s
 }
 
-// Same is [Unquote], but for a string that is old again: it returns old itself, and allocates nothing.
-func Same(old string, raw []byte) string {
-	if old != "" && bytes.IndexByte(raw, '\\') < 0 && string(raw[1:len(raw)-1]) == old {
-		return old
+// Text is [Unquote], but for a string that is old again: it returns old itself, and allocates nothing. It answers false
+// where the string is [Halved].
+func Text(raw []byte, old string) (text string, whole bool) {
+	if bytes.IndexByte(raw, '\\') >= 0 {
+		return Unquote(raw), !Halved(raw)
 	}
-	return Unquote(raw)
+	if raw = raw[1 : len(raw)-1]; string(raw) == old {
+		return old, true
+	}
+	return string(raw), true
 }
 
 // Integer reads an integer from min to below the bound, which is at most 10^16. It must be written with digits alone.
