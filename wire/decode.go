@@ -40,8 +40,8 @@ func DecodeAnswer(b []byte, f *Frame) error {
 	return d.decode(b)
 }
 
-// span is where a value stands in the frame; to is 0 when it is absent.
-type span struct{ from, to int }
+// span is where a value stands in the frame, which no door takes that is larger than an uint32 says; to is 0 when it is absent.
+type span struct{ from, to uint32 }
 
 // decoder decodes one frame.
 type decoder struct {
@@ -94,13 +94,13 @@ func (d *decoder) scan() error {
 			o.FailAt(o.KeyAt, "a key "+rawjson.HalfPair)
 			break
 		}
-		f, known := byKey[string(key)]
+		f, known := fieldOf(key)
 		switch {
 		case !known:
 		case d.spans[f].to != 0:
 			d.twice, d.dup = f, true
 		default:
-			d.spans[f] = span{o.ValAt, o.ValAt + len(o.Val)}
+			d.spans[f] = span{uint32(o.ValAt), uint32(o.Pos())}
 		}
 	}
 	switch ok := o.End(); {

@@ -162,7 +162,7 @@ func parseUse(r row, word string) (u use, from direction) {
 	case strings.HasPrefix(key, "<"):
 		key, from = key[1:], fromServer
 	}
-	f, ok := byKey[key]
+	f, ok := fieldOf([]byte(key))
 	if !ok {
 		panic(fmt.Sprintf("wire: row %s has the unknown field %s", r.name, key))
 	}

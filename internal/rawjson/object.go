@@ -1,13 +1,13 @@
 package rawjson
 
-import "bytes"
-
 // Object walks the members of one object. After Next has returned false the
 // scanner stands behind the object, or has failed.
 type Object struct {
 	Scanner
-	depth int  // of the object itself: 1 when it stands in nothing
-	more  bool // a member has been passed over
+	depth   int  // of the object itself: 1 when it stands in nothing
+	opened  bool // its brace has been passed over
+	more    bool // so has a member
+	escapes bool // the key has some
 
 	Before int    // where the value before this member, or the opening brace, ended
 	Key    []byte // raw, without quotes
@@ -16,13 +16,10 @@ type Object struct {
 	ValAt  int    // where the value begins
 }
 
-// NewObject returns a walk over the object that b begins with, white space before it aside: it stands behind the opening
-// brace, or has failed. Objects and lists may stand in each other depth times, the object itself counted.
+// NewObject returns a walk over the object that b begins with, white space before it aside. Objects and lists may stand in
+// each other depth times, the object itself counted.
 func NewObject(b []byte, depth int) Object {
-	o := Object{Scanner: Scanner{b: b, max: depth}, depth: 1}
-	o.Space()
-	o.open('{', 1)
-	return o
+	return Object{Scanner: Scanner{b: b, max: depth}, depth: 1}
 }
 
 // Next goes to the next member, and passes over its value.
@@ -31,6 +28,12 @@ func (o *Object) Next() bool { return o.NextKey() && o.Pass() }
 // NextKey goes to the next member, and stands at its value, which is for the caller to pass over: by Pass, or by a walk over
 // it from Enter to Leave.
 func (o *Object) NextKey() bool {
+	if !o.opened {
+		o.i = space(o.b, o.i)
+		if o.opened = o.open('{', o.depth); !o.opened {
+			return false
+		}
+	}
 	o.Before = o.i
 	if !o.next('}', o.more) {
 		return false
@@ -38,10 +41,10 @@ func (o *Object) NextKey() bool {
 	o.more = true
 	o.KeyAt = o.i
 	end := o.key()
-	if end < 0 {
+	if end == 0 {
 		return false
 	}
-	o.Key, o.ValAt = o.b[o.KeyAt+1:end], o.i
+	o.Key, o.ValAt, o.escapes = o.b[o.KeyAt+1:end], o.i, o.Scanner.escapes
 	return true
 }
 
@@ -56,11 +59,7 @@ func (o *Object) Pass() bool {
 
 // Enter returns a walk over the member's value, false where that is no object. The walk goes to its end, and Leave ends it.
 func (o *Object) Enter() (inner Object, ok bool) {
-	inner = Object{Scanner: o.Scanner, depth: o.depth + 1}
-	if ok = o.i < len(o.b) && o.b[o.i] == '{'; ok {
-		inner.open('{', inner.depth)
-	}
-	return inner, ok
+	return Object{Scanner: o.Scanner, depth: o.depth + 1}, o.i < len(o.b) && o.b[o.i] == '{'
 }
 
 // Leave goes on behind the value that inner has walked over. It returns false where inner has failed.
@@ -75,7 +74,7 @@ func (o *Object) Leave(inner *Object) bool {
 
 // Name returns the member's key with its escapes undone; it allocates only where there are some.
 func (o *Object) Name() []byte {
-	if bytes.IndexByte(o.Key, '\\') < 0 {
+	if !o.escapes {
 		return o.Key
 	}
 	return []byte(Unquote(o.b[o.KeyAt : o.KeyAt+len(o.Key)+2]))
@@ -83,7 +82,7 @@ func (o *Object) Name() []byte {
 
 // Text is [Object.Name], and answers false where the key is [Halved].
 func (o *Object) Text() (name []byte, whole bool) {
-	if bytes.IndexByte(o.Key, '\\') < 0 {
+	if !o.escapes {
 		return o.Key, true
 	}
 	return o.Name(), !Halved(o.Key)
@@ -92,21 +91,23 @@ func (o *Object) Text() (name []byte, whole bool) {
 // List walks the values of one list. After Next has returned false the scanner stands behind the list, or has failed.
 type List struct {
 	Scanner
-	more bool // a value has been passed over
+	opened bool // its bracket has been passed over
+	more   bool // so has a value
 
 	Val []byte // raw
 }
 
-// NewList returns a walk over the list that b begins with: it stands behind the opening bracket, or has failed. Objects and
-// lists may stand in each other depth times, the list itself counted.
-func NewList(b []byte, depth int) List {
-	l := List{Scanner: Scanner{b: b, max: depth}}
-	l.open('[', 1)
-	return l
-}
+// NewList returns a walk over the list that b begins with. Objects and lists may stand in each other depth times, the
+// list itself counted.
+func NewList(b []byte, depth int) List { return List{Scanner: Scanner{b: b, max: depth}} }
 
 // Next goes to the next value.
 func (l *List) Next() bool {
+	if !l.opened {
+		if l.opened = l.open('[', 1); !l.opened {
+			return false
+		}
+	}
 	if !l.next(']', l.more) {
 		return false
 	}

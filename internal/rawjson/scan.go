@@ -13,11 +13,12 @@ import (
 // decodes nothing and allocates nothing. After a method has returned false,
 // [Scanner.Fault] says why and where.
 type Scanner struct {
-	b    []byte
-	i    int    // next byte
-	max  int    // depth
-	what string // what is wrong; empty while nothing is
-	at   int    // where
+	b       []byte
+	i       int    // next byte
+	max     int    // depth
+	escapes bool   // the last string has some
+	what    string // what is wrong; empty while nothing is
+	at      int    // where
 }
 
 // Pos returns where the scanner stands: behind what it has passed over.
@@ -35,26 +36,17 @@ func (s *Scanner) FailAt(at int, what string) bool {
 }
 
 // fail is FailAt the next byte.
-func (s *Scanner) fail(what string) bool {
-	if s.what == "" {
-		s.what, s.at = what, s.i
-	}
-	return false
-}
+func (s *Scanner) fail(what string) bool { return s.FailAt(s.i, what) }
 
 // Failed reports whether anything was wrong.
 func (s *Scanner) Failed() bool { return s.what != "" }
 
-// Space passes over white space.
-func (s *Scanner) Space() {
-	for s.i < len(s.b) {
-		switch s.b[s.i] {
-		case ' ', '\t', '\n', '\r':
-			s.i++
-		default:
-			return
-		}
+// space returns where the white space ends that begins at b[i].
+func space(b []byte, i int) int {
+	for i < len(b) && (b[i] == ' ' || b[i] == '\n' || b[i] == '\t' || b[i] == '\r') {
+		i++
 	}
+	return i
 }
 
 // take passes over c, if it comes next.
@@ -68,7 +60,7 @@ func (s *Scanner) take(c byte) bool {
 
 // End passes over white space and wants nothing after it.
 func (s *Scanner) End() bool {
-	s.Space()
+	s.i = space(s.b, s.i)
 	if !s.Failed() && s.i < len(s.b) {
 		return s.fail("something follows the end")
 	}
@@ -100,9 +92,11 @@ func (s *Scanner) Value(depth int) bool {
 }
 
 func (s *Scanner) object(depth int) bool {
-	s.open('{', depth)
+	if !s.open('{', depth) {
+		return false
+	}
 	for more := false; s.next('}', more); more = true {
-		if s.key() < 0 || !s.Value(depth) {
+		if s.key() == 0 || !s.Value(depth) {
 			return false
 		}
 	}
@@ -110,7 +104,9 @@ func (s *Scanner) object(depth int) bool {
 }
 
 func (s *Scanner) array(depth int) bool {
-	s.open('[', depth)
+	if !s.open('[', depth) {
+		return false
+	}
 	for more := false; s.next(']', more); more = true {
 		if !s.Value(depth) {
 			return false
@@ -135,17 +131,16 @@ func (s *Scanner) open(bracket byte, depth int) bool {
 // next goes to the next member or value of an object or a list, behind others if there are more. It returns false behind
 // the closing bracket, and where it has failed.
 func (s *Scanner) next(bracket byte, more bool) bool {
-	if s.Failed() {
-		return false
-	}
-	s.Space()
+	b, i := s.b, space(s.b, s.i)
+	s.i = i
 	switch {
-	case s.take(bracket):
+	case i < len(b) && b[i] == bracket:
+		s.i++
 		return false
 	case !more:
 		return true
-	case s.take(','):
-		s.Space()
+	case i < len(b) && b[i] == ',':
+		s.i = space(b, i+1)
 		return true
 	case bracket == '}':
 		return s.fail("a comma or the end of an object should be here")
@@ -153,22 +148,22 @@ func (s *Scanner) next(bracket byte, more bool) bool {
 	return s.fail("a comma or the end of a list should be here")
 }
 
-// key passes over a member up to its value, and returns where the key's closing quote stands; -1 where it has failed.
-func (s *Scanner) key() int {
+// key passes over a member up to its value, and returns where the key's closing quote stands; 0 where it has failed.
+func (s *Scanner) key() (end int) {
 	if s.i >= len(s.b) || s.b[s.i] != '"' {
 		s.fail("a key should be here")
-		return -1
+		return 0
 	}
 	if !s.text() {
-		return -1
+		return 0
 	}
-	end := s.i - 1
-	s.Space()
-	if !s.take(':') {
+	end = s.i - 1
+	i := space(s.b, s.i)
+	if s.i = i; i >= len(s.b) || s.b[i] != ':' {
 		s.fail("a colon should be here")
-		return -1
+		return 0
 	}
-	s.Space()
+	s.i = space(s.b, i+1)
 	return end
 }
 
@@ -210,32 +205,25 @@ func (s *Scanner) digits() bool {
 
 // text passes over a string.
 func (s *Scanner) text() bool {
-	b, i := s.b, s.i+1
-	for {
-		near := min(i+16, len(b))
-		for i < near && !special[b[i]] {
-			i++
-		}
-		if i == near {
-			i += plain(b[i:], 0)
-		}
+	b, escapes := s.b, false
+	for i := s.i + 1; ; {
+		i += plain(b[i:], 0)
 		s.i = i
-		if i >= len(b) {
+		switch {
+		case i >= len(b):
 			return s.fail("a string has no end")
-		}
-		switch b[i] {
-		case '"':
-			s.i++
+		case b[i] == '"':
+			s.i, s.escapes = i+1, escapes
 			return true
-		case '\\':
-			n := escape(b[i:])
-			if n == 0 {
-				return s.fail("a string has a bad escape")
-			}
-			i += n
-		default:
+		case b[i] != '\\':
 			return s.fail("a string has a raw control character")
 		}
+		n := escape(b[i:])
+		if n == 0 {
+			return s.fail("a string has a bad escape")
+		}
+		i += n
+		escapes = true
 	}
 }
 
