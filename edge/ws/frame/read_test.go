@@ -8,14 +8,14 @@ import (
 )
 
 func TestUnmaskingBeginsAnywhere(t *testing.T) {
-	h := Head{mask: [4]byte{1, 20, 50, 255}}
+	h := head{mask: [4]byte{1, 20, 50, 255}}
 	for size := range 40 {
 		for at := range uint64(5) {
 			got, want := make([]byte, size), make([]byte, size)
 			for i := range want {
 				want[i] = h.mask[(uint64(i)+at)%4]
 			}
-			if h.Unmask(got, at); !bytes.Equal(got, want) {
+			if h.unmask(got, at); !bytes.Equal(got, want) {
 				t.Fatalf("%d bytes from %d on: %v, want %v", size, at, got, want)
 			}
 		}
@@ -39,7 +39,7 @@ func BenchmarkReadMessage(b *testing.B) {
 	text := `{"type":"send_chunk","to":"agent-2","stream_id":"stream-1","chunk":"` + strings.Repeat("x", 100) + `"}`
 	one := append([]byte{Final | byte(Text), masked | 126, 0, byte(len(text)), 1, 2, 3, 254}, text...)
 	src := &endless{b: slices.Clone(one)}
-	var r MessageReader
+	var r Reader
 	r.Open(0)
 	defer r.Shut()
 	b.SetBytes(int64(len(one)))
