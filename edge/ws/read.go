@@ -127,23 +127,13 @@ func (c *conn) act(b []byte, begun int64) {
 	}
 	if err != nil {
 		c.refuse(f, err)
-	} else if begun != 0 && moves(f.Type) {
+	} else if begun != 0 && verbs[f.Type].moves {
 		c.door.stats.ToLog.Observe(time.Duration(agora.Ticks() - begun))
 	}
 }
 
 // sampled is of how many frames one is timed.
 const sampled = 16
-
-// moves reports whether a frame's verb hands something to the log.
-func moves(typ string) bool {
-	switch typ {
-	case "send", "send_chunk", "send_end", "reply", "reply_chunk", "reply_end", "cancel",
-		"space.publish", "space.publish.delta", "space.publish.done", "space.event.cancel":
-		return true
-	}
-	return false
-}
 
 // answer acts on a control frame.
 func (c *conn) answer(m frame.Message) error {
