@@ -100,7 +100,7 @@ func (d *decoder) scan() error {
 		case d.spans[f].to != 0:
 			d.twice, d.dup = f, true
 		default:
-			d.spans[f] = span{uint32(o.ValAt), uint32(o.Pos())}
+			d.spans[f] = span{uint32(o.ValAt), uint32(o.ValAt + len(o.Val))}
 		}
 	}
 	switch ok := o.End(); {

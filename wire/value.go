@@ -49,7 +49,10 @@ func (d *decoder) set(f field, raw []byte) string {
 		return what
 	case kSeconds:
 		return setSeconds(&d.frame.HeartbeatInterval, raw)
-	case kAny, kString, kObject:
+	case kAny:
+		*d.frame.bytes(f) = raw
+		return ""
+	case kString, kObject:
 		return setRaw(d.frame.bytes(f), raw, fields[f].kind)
 	}
 	return d.setNested(f, raw)

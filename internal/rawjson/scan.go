@@ -61,10 +61,10 @@ func (s *Scanner) take(c byte) bool {
 // End passes over white space and wants nothing after it.
 func (s *Scanner) End() bool {
 	s.i = space(s.b, s.i)
-	if !s.Failed() && s.i < len(s.b) {
-		return s.fail("something follows the end")
+	if s.i < len(s.b) {
+		s.fail("something follows the end")
 	}
-	return !s.Failed()
+	return s.what == ""
 }
 
 // Value passes over any value that stands in depth others.
@@ -100,7 +100,7 @@ func (s *Scanner) object(depth int) bool {
 			return false
 		}
 	}
-	return !s.Failed()
+	return s.what == ""
 }
 
 func (s *Scanner) array(depth int) bool {
@@ -112,7 +112,7 @@ func (s *Scanner) array(depth int) bool {
 			return false
 		}
 	}
-	return !s.Failed()
+	return s.what == ""
 }
 
 // open passes over the bracket that begins an object or a list, which makes so many that stand in each other.
