@@ -28,7 +28,7 @@ func newFrameBound(most int) frameBound {
 
 // excludes reports whether a message would come in a frame that the connection does not take.
 func (b frameBound) excludes(m *agora.Message) bool {
-	return !framesize.Fits(len(m.Body), int(b)) && framesize.Of(m) > int(b)
+	return len(m.Body) > framesize.Small(int(b)) && framesize.Of(m) > int(b)
 }
 
 // leaveOut returns what stands in the place of a message that the agent can't take, and has its sender be told. It returns false where nothing does: of a stream

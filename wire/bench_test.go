@@ -54,6 +54,36 @@ func BenchmarkDecodeChunk(b *testing.B) {
 	}
 }
 
+// sendFrame is a send of a short request, as most are.
+var sendFrame = []byte(`{"type": "send", "to": "agent-2", "id": "request-17", "payload": {"action": "query", "text": "` + strings.Repeat("words ", 10) + `", "limits": {"count": 12, "all": true}}}`)
+
+// publishFrame is a space.publish of the same size.
+var publishFrame = []byte(`{"type": "space.publish", "space": "lobby", "data": {"text": "` + strings.Repeat("words ", 10) + `", "kind": "note"}}`)
+
+func BenchmarkDecodeSend(b *testing.B)    { benchmarkDecode(b, sendFrame) }
+func BenchmarkDecodePublish(b *testing.B) { benchmarkDecode(b, publishFrame) }
+
+func benchmarkDecode(b *testing.B, frame []byte) {
+	var f Frame
+	b.ReportAllocs()
+	b.SetBytes(int64(len(frame)))
+	for b.Loop() {
+		must(b, DecodeRequest(frame, &f, Limits{}))
+	}
+}
+
+func BenchmarkAppendMessageSend(b *testing.B) {
+	var f Frame
+	must(b, DecodeRequest(sendFrame, &f, Limits{}))
+	m := f.Relay()
+	m.From, m.N, m.Session, m.Seq = "agent-1", 7, "s1", 77<<8
+	room := make([]byte, 0, 1024)
+	b.ReportAllocs()
+	for b.Loop() {
+		AppendMessage(room, &m, Delivery{})
+	}
+}
+
 func BenchmarkAppendMessageChunk(b *testing.B) {
 	room := make([]byte, 0, 1024)
 	b.ReportAllocs()

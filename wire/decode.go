@@ -29,10 +29,7 @@ import (
 // else is, so that an error frame can carry the request's id.
 func DecodeRequest(b []byte, f *Frame, l Limits) error {
 	d := decoder{frame: f, limits: l.withDefaults(), shapes: table.requests, strict: true}
-	if err := d.decode(b); err != nil {
-		return err
-	}
-	return nil
+	return d.decode(b)
 }
 
 // DecodeAnswer decodes a frame from a server, for clients, as [DecodeRequest]
@@ -40,14 +37,11 @@ func DecodeRequest(b []byte, f *Frame, l Limits) error {
 // then only f.Type and f.ID are set.
 func DecodeAnswer(b []byte, f *Frame) error {
 	d := decoder{frame: f, limits: answerLimits, shapes: table.answers}
-	if err := d.decode(b); err != nil {
-		return err
-	}
-	return nil
+	return d.decode(b)
 }
 
-// span is where a value stands in the frame; to is 0 when it is absent.
-type span struct{ from, to int }
+// span is where a value stands in the frame, which no door takes that is larger than an uint32 says; to is 0 when it is absent.
+type span struct{ from, to uint32 }
 
 // decoder decodes one frame.
 type decoder struct {
@@ -66,7 +60,7 @@ type decoder struct {
 // kept are the strings of the frame decoded before, taken over where they are the same again.
 type kept struct{ to, from, stream, space, event, session string }
 
-func (d *decoder) decode(b []byte) *agora.Error {
+func (d *decoder) decode(b []byte) error {
 	f := d.frame
 	d.old = kept{f.To, f.From, f.StreamID, f.Space, f.EventID, f.Session}
 	*f = Frame{}
@@ -87,7 +81,7 @@ func (d *decoder) decode(b []byte) *agora.Error {
 }
 
 // scan passes over the whole frame and notes where the protocol's fields stand.
-func (d *decoder) scan() *agora.Error {
+func (d *decoder) scan() error {
 	b := d.b
 	bad := rawjson.BadUTF8(b)
 	if bad >= 0 {
@@ -95,12 +89,18 @@ func (d *decoder) scan() *agora.Error {
 	}
 	o := rawjson.NewObject(b, d.limits.Depth)
 	for o.Next() {
-		if rawjson.Halved(o.Key) {
+		key, whole := o.Text()
+		if !whole {
 			o.FailAt(o.KeyAt, "a key "+rawjson.HalfPair)
 			break
 		}
-		if f, ok := byKey[string(o.Name())]; ok {
-			d.note(f, span{o.ValAt, o.Pos()})
+		f, known := fieldOf(key)
+		switch {
+		case !known:
+		case d.spans[f].to != 0:
+			d.twice, d.dup = f, true
+		default:
+			d.spans[f] = span{uint32(o.ValAt), uint32(o.ValAt + len(o.Val))}
 		}
 	}
 	switch ok := o.End(); {
@@ -113,19 +113,11 @@ func (d *decoder) scan() *agora.Error {
 	return nil
 }
 
-func (d *decoder) note(f field, s span) {
-	if d.spans[f].to != 0 {
-		d.twice, d.dup = f, true
-		return
-	}
-	d.spans[f] = s
-}
-
 // identify sets the frame's type and id, and finds its shape: nil without an error where the type is unknown and may be.
-func (d *decoder) identify() (*shape, *agora.Error) {
+func (d *decoder) identify() (*shape, error) {
 	f := d.frame
-	if raw := d.raw(fID); len(raw) > 0 && raw[0] == '"' && !rawjson.Halved(raw) && !(d.dup && d.twice == fID) {
-		if id := rawjson.Unquote(raw); utf8.RuneCountInString(id) <= d.limits.Name {
+	if raw := d.raw(fID); raw != nil && !(d.dup && d.twice == fID) {
+		if id, what := readText(raw, "", d.limits.Name); what == "" {
 			f.ID = id
 		}
 	}
@@ -157,8 +149,8 @@ func (d *decoder) identify() (*shape, *agora.Error) {
 }
 
 // fill reads the fields of a frame whose shape is known.
-func (d *decoder) fill(s *shape) *agora.Error {
-	if !s.uses(fID) {
+func (d *decoder) fill(s *shape) error {
+	if !s.hasID {
 		d.frame.ID = "" // an unknown field of this frame
 	}
 	for _, u := range s.fields {
@@ -183,7 +175,7 @@ func (d *decoder) fill(s *shape) *agora.Error {
 func takesNull(k kind) bool { return k == kAny || k == kMaybe }
 
 // settle checks and fills what concerns more than one field.
-func (d *decoder) settle() *agora.Error {
+func (d *decoder) settle() error {
 	f := d.frame
 	if f.Traceparent != "" && !isTraceparent(f.Traceparent) {
 		f.Traceparent = "" // as the standard says: who can't read it goes on as if there were none
@@ -236,7 +228,7 @@ func (d *decoder) raw(f field) []byte {
 }
 
 // refuse empties the frame but for type and id and says what is wrong with a field.
-func (d *decoder) refuse(f field, what string) *agora.Error {
+func (d *decoder) refuse(f field, what string) error {
 	*d.frame = Frame{Type: d.frame.Type, ID: d.frame.ID}
 	return agora.Errorf(agora.InvalidRequest, "%s%s %s", d.prefix(), fields[f].key, what)
 }

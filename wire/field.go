@@ -191,14 +191,29 @@ var fields = [fieldCount]spec{
 // MinMaxFrame is the least that a client may say of the largest frame that it takes.
 const MinMaxFrame = 4096
 
-// byKey finds a field by its exact key.
-var byKey = func() map[string]field {
-	m := make(map[string]field, fieldCount)
+// byLength are the fields by the lengths of their keys.
+var byLength = func() (all [longestKey + 1][]field) {
 	for i, s := range fields {
-		m[s.key] = field(i)
+		all[len(s.key)] = append(all[len(s.key)], field(i))
 	}
-	return m
+	return all
 }()
+
+// longestKey is the length of the longest key.
+const longestKey = len("heartbeat_interval")
+
+// fieldOf finds a field by its exact key.
+func fieldOf(key []byte) (f field, known bool) {
+	if len(key) > longestKey {
+		return 0, false
+	}
+	for _, f := range byLength[len(key)] {
+		if fields[f].key == string(key) {
+			return f, true
+		}
+	}
+	return 0, false
+}
 
 // tierNames are the tiers of receipts as they are written, in order.
 var tierNames = [...]struct {

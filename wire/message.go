@@ -81,22 +81,19 @@ func appendRelayed(dst []byte, m *agora.Message) []byte {
 	}
 	switch {
 	case m.Part == agora.Chunk:
-		dst = append(dst, `,"chunk":`...)
-		switch { // as nearly all are
-		case m.Media == agora.MediaText:
-			return rawjson.AppendText(dst, m.Body)
-		case m.Media == "" && len(m.Body) > 0 && m.Body[0] == '"':
-			return append(dst, m.Body...)
-		}
-		dst = AppendChunk(dst, m)
+		dst = AppendChunk(append(dst, `,"chunk":`...), m)
 	case m.Body == nil || m.Part > agora.End:
 		return dst
 	default:
 		dst = AppendBody(append(dst, `,"payload":`...), m)
 	}
-	dst = rawjson.AppendMember(dst, "media", Media(m))
-	if item := Item(m); item > 0 && m.Part == agora.Chunk {
-		dst = strconv.AppendUint(append(dst, `,"item":`...), item, 10)
+	if m.Media == "" || m.Media == agora.MediaText {
+		return dst
+	}
+	media, item := agora.SplitItem(m.Media)
+	dst = rawjson.AppendMember(dst, "media", media)
+	if item > 0 && m.Part == agora.Chunk {
+		dst = strconv.AppendUint(append(dst, `,"item":`...), uint64(item), 10)
 	}
 	return dst
 }
@@ -234,21 +231,19 @@ func appendDelivery(dst []byte, m *agora.Message, d Delivery) []byte {
 	if d.Redelivered || m.Again {
 		dst = append(dst, `,"redelivered":true`...)
 	}
-	if m.Part <= agora.Start {
-		dst = appendBegun(dst, m, d)
+	if m.Part > agora.Start {
+		return append(dst, '}')
 	}
-	return append(dst, '}')
-}
-
-// appendBegun appends the extensions of a whole message and of the start of a stream.
-func appendBegun(dst []byte, m *agora.Message, d Delivery) []byte {
 	if d.DeadlineMS > 0 && m.Kind <= agora.Reply {
 		dst = strconv.AppendInt(append(dst, `,"deadline_ms":`...), d.DeadlineMS, 10)
 	}
 	if m.Meta.Trace != "" {
 		dst = rawjson.AppendString(append(dst, `,"traceparent":`...), m.Meta.Trace)
 	}
-	return rawjson.AppendMember(dst, "request_id", requestOf(m))
+	if name := requestOf(m); name != "" {
+		dst = rawjson.AppendString(append(dst, `,"request_id":`...), name)
+	}
+	return append(dst, '}')
 }
 
 // requestOf returns the name of the request that a message is or answers, where that stands beside the payload: it

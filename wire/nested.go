@@ -77,10 +77,11 @@ func (d *decoder) members(raw []byte, visit func(key string, raw []byte) string,
 	}
 	o := rawjson.NewObject(raw, d.limits.Depth)
 	for o.Next() {
-		if rawjson.Halved(o.Key) {
+		name, whole := o.Text()
+		if !whole {
 			return "has a key that " + rawjson.HalfPair
 		}
-		key := string(o.Name())
+		key := string(name)
 		twice, known := seen[key]
 		switch {
 		case !known:
@@ -297,10 +298,11 @@ func (d *decoder) positions(raw []byte) (map[string]uint64, string) {
 	all := map[string]uint64{}
 	o := rawjson.NewObject(raw, d.limits.Depth)
 	for o.Next() {
-		if rawjson.Halved(o.Key) {
+		key, whole := o.Text()
+		if !whole {
 			return nil, "has a position that " + rawjson.HalfPair
 		}
-		name := string(o.Name())
+		name := string(key)
 		if _, twice := all[name]; twice {
 			return nil, "has a space twice"
 		}
@@ -332,30 +334,14 @@ func (d *decoder) texts(raw []byte) ([]string, string) {
 }
 
 // word reads a string.
-func (d *decoder) word(raw []byte) (string, string) {
-	if raw[0] != '"' {
-		return "", "must be a string"
-	}
-	if rawjson.Halved(raw) {
-		return "", rawjson.HalfPair
-	}
-	s := rawjson.Unquote(raw)
-	return s, bounded(s, d.limits.Name)
-}
+func (d *decoder) word(raw []byte) (string, string) { return readText(raw, "", d.limits.Name) }
 
 // long reads a string that may be a description, or null.
 func (d *decoder) long(raw []byte) (string, string) {
 	if raw[0] == 'n' {
 		return "", ""
 	}
-	if raw[0] != '"' {
-		return "", "must be a string"
-	}
-	if rawjson.Halved(raw) {
-		return "", rawjson.HalfPair
-	}
-	s := rawjson.Unquote(raw)
-	return s, bounded(s, max(d.limits.Name, agora.MaxDescription))
+	return readText(raw, "", max(d.limits.Name, agora.MaxDescription))
 }
 
 // optional reads a string or null.

@@ -106,15 +106,12 @@ type use struct {
 type shape struct {
 	name   string
 	fields []use
-	has    [fieldCount]bool
+	hasID  bool
 }
-
-// uses tells whether the frame has a field.
-func (s *shape) uses(f field) bool { return s.has[f] }
 
 func (s *shape) add(u use) {
 	s.fields = append(s.fields, u)
-	s.has[u.field] = true
+	s.hasID = s.hasID || u.field == fID
 }
 
 // protocol is the table made ready: by type, what is read from either side and what is written.
@@ -165,7 +162,7 @@ func parseUse(r row, word string) (u use, from direction) {
 	case strings.HasPrefix(key, "<"):
 		key, from = key[1:], fromServer
 	}
-	f, ok := byKey[key]
+	f, ok := fieldOf([]byte(key))
 	if !ok {
 		panic(fmt.Sprintf("wire: row %s has the unknown field %s", r.name, key))
 	}

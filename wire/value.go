@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"strconv"
@@ -25,10 +26,11 @@ func (d *decoder) set(f field, raw []byte) string {
 	case kCode:
 		return d.setCode(f, raw)
 	case kAgentID:
-		if what := d.setText(f, raw, d.limits.Name); what != "" || !d.strict {
-			return what
+		what := d.setText(f, raw, d.limits.Name)
+		if what == "" && d.strict {
+			what = agentID(*d.frame.text(f))
 		}
-		return agentID(*d.frame.text(f))
+		return what
 	case kBool:
 		return setBool(d.frame.flag(f), raw)
 	case kNumber:
@@ -47,28 +49,34 @@ func (d *decoder) set(f field, raw []byte) string {
 		return what
 	case kSeconds:
 		return setSeconds(&d.frame.HeartbeatInterval, raw)
-	case kAny, kString, kObject:
+	case kAny:
+		*d.frame.bytes(f) = raw
+		return ""
+	case kString, kObject:
 		return setRaw(d.frame.bytes(f), raw, fields[f].kind)
 	}
 	return d.setNested(f, raw)
 }
 
 func (d *decoder) setText(f field, raw []byte, max int) string {
-	if raw[0] != '"' {
-		return "must be a string"
-	}
-	if rawjson.Halved(raw) {
-		return rawjson.HalfPair
-	}
 	p := d.frame.text(f)
-	if f != fID || *p == "" { // identify has read the id already
-		*p = rawjson.Same(d.old.of(f), raw)
-	}
-	what := bounded(*p, max)
-	if what != "" {
-		*p = "" // an error frame does not repeat it
+	text, what := readText(raw, cmp.Or(*p, d.old.of(f)), max) // identify has read the id already
+	if what == "" {
+		*p = text
 	}
 	return what
+}
+
+// readText reads a string of at most so many runes; it is old itself where it is the same.
+func readText(raw []byte, old string, max int) (text, what string) {
+	if raw[0] != '"' {
+		return "", "must be a string"
+	}
+	text, whole := rawjson.Text(raw, old)
+	if !whole {
+		return "", rawjson.HalfPair
+	}
+	return text, bounded(text, max)
 }
 
 func (d *decoder) setCode(f field, raw []byte) string {
@@ -115,9 +123,13 @@ func bounded(s string, max int) string {
 	return ""
 }
 
-// agentID says what is wrong with an agent id.
+// agentID says what is wrong with an agent id. Nearly all are of printable ASCII, which it tells at a glance.
 func agentID(s string) string {
-	if plainID(s) {
+	plain := s != "" && len(s) <= agora.MaxIDLength && s[0] != ' ' && s[len(s)-1] != ' '
+	for i := 0; plain && i < len(s); i++ {
+		plain = 0x20 <= s[i] && s[i] <= 0x7e
+	}
+	if plain {
 		return ""
 	}
 	if _, err := agora.ParseAgentID(s); err != nil {
@@ -132,19 +144,6 @@ func ownID(s string) string {
 		return "is no agent id: " + agora.AsError(err).Message
 	}
 	return ""
-}
-
-// plainID tells at a glance that s is an agent id of printable ASCII, as nearly all are.
-func plainID(s string) bool {
-	if s == "" || len(s) > agora.MaxIDLength || s[0] == ' ' || s[len(s)-1] == ' ' {
-		return false
-	}
-	for i := range len(s) {
-		if s[i] < 0x20 || s[i] > 0x7e {
-			return false
-		}
-	}
-	return true
 }
 
 func setBool(p *bool, raw []byte) string {

@@ -20,7 +20,8 @@ type Outbox struct {
 	line    Line
 	writers *Writers
 	slot    *admission.Slot
-	span    span
+	span    atomic.Pointer[span] // under which verbs and pulls run; nil until one asks, so that a quiet connection keeps none
+	over    atomic.Bool          // what spans there will be are over
 
 	mu      sync.Mutex // guards the fields below
 	stage   stage
@@ -316,10 +317,34 @@ func (o *Outbox) Held() (bytes int64, working bool) {
 }
 
 // Context returns what verbs and pulls run under: it is over when the connection is given up.
-func (o *Outbox) Context() context.Context { return o.span.context() }
+func (o *Outbox) Context() context.Context {
+	if s := o.span.Load(); s != nil {
+		return s
+	}
+	s := new(span)
+	s.Context, s.cancel = context.WithCancel(context.Background())
+	if !o.span.CompareAndSwap(nil, s) {
+		return o.Context()
+	}
+	if o.over.Load() {
+		s.cancel()
+	}
+	return s
+}
+
+// span is the context of a connection at work.
+type span struct {
+	context.Context
+	cancel context.CancelFunc
+}
 
 // GiveUp ends what runs under Context, now and later.
-func (o *Outbox) GiveUp() { o.span.end() }
+func (o *Outbox) GiveUp() {
+	o.over.Store(true)
+	if s := o.span.Load(); s != nil {
+		s.cancel()
+	}
+}
 
 // Rest lets go of what only a connection at work needs, unless it is at work.
 func (o *Outbox) Rest() {
@@ -331,41 +356,6 @@ func (o *Outbox) Rest() {
 // restLocked is Rest, where mu is held.
 func (o *Outbox) restLocked() {
 	if o.stage == quiet && !o.busy {
-		o.span.forget()
+		o.span.Store(nil)
 	}
 }
-
-// span is the context of a connection, made whenever it is asked for, so that a quiet connection keeps none.
-type span struct {
-	now  atomic.Pointer[running]
-	over atomic.Bool // what is made is over
-}
-
-type running struct {
-	context.Context
-	cancel context.CancelFunc
-}
-
-func (s *span) context() context.Context {
-	if r := s.now.Load(); r != nil {
-		return r
-	}
-	r := new(running)
-	r.Context, r.cancel = context.WithCancel(context.Background())
-	if !s.now.CompareAndSwap(nil, r) {
-		return s.context()
-	}
-	if s.over.Load() {
-		r.cancel()
-	}
-	return r
-}
-
-func (s *span) end() {
-	s.over.Store(true)
-	if r := s.now.Load(); r != nil {
-		r.cancel()
-	}
-}
-
-func (s *span) forget() { s.now.Store(nil) }

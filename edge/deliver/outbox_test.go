@@ -43,7 +43,7 @@ func TestWhatIsLeftOfAPingGoesBeforeWhatCameUpMeanwhile(t *testing.T) {
 // costs.
 func TestAConnectionAtRestKeepsNothingOfWhatItDid(t *testing.T) {
 	p := peersOf(writersOf(t, 4), 1)[0]
-	kept := func() bool { return p.span.now.Load() != nil }
+	kept := func() bool { return p.span.Load() != nil }
 	p.Enter()
 	p.Context()
 	if p.Rest(); !kept() {

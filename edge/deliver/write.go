@@ -37,12 +37,11 @@ func (o *Outbox) write(w *Writer) (more bool) {
 			return true
 		}
 	}
-	o.settle(w)
 	return false
 }
 
 // round writes what is queued, and what a pull brings, and reports whether there is more: then a writer that counts is
-// to come again. Otherwise the writing has ended.
+// to come again. Otherwise the writing has ended, as it has where the line took nothing more.
 func (o *Outbox) round(w *Writer) (more bool) {
 	o.mu.Lock()
 	var s *edge.Session // where a pull may have something
@@ -50,40 +49,36 @@ func (o *Outbox) round(w *Writer) (more bool) {
 		o.mailbox = empty
 		s = o.Session.Load()
 	}
-	out := o.take()
-	o.mu.Unlock()
-	// What is queued goes out before a pull, which may wait for the log.
-	if out != nil && !o.send(out, w) {
-		return false
-	}
-	if s != nil {
-		if out = o.pull(s, w); out != nil && !o.send(out, w) {
-			return false
-		}
-		s.Written()
-	}
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	o.taken = 0
-	if o.pending != nil || o.mailbox == due && o.life == open {
-		if w.counts {
-			o.stage = next[o.stage][goesOn]
-		}
-		return true
-	}
-	o.stage = next[o.stage][ends]
-	o.roomy()
-	return false
-}
-
-// take returns what is queued; nil where nothing is. mu is held.
-func (o *Outbox) take() *buffer.Buffer {
 	out := o.pending
 	if out != nil {
 		o.pending, o.taken = nil, cap(out.B)
 		o.roomy()
 	}
-	return out
+	o.mu.Unlock()
+	// What is queued goes out before a pull, which may wait for the log.
+	sent := out == nil || o.send(out, w)
+	if sent && s != nil {
+		out = o.pull(s, w)
+		if sent = out == nil || o.send(out, w); sent {
+			s.Written()
+		}
+	}
+	o.mu.Lock()
+	o.taken = 0
+	more = sent && (o.pending != nil || o.mailbox == due && o.life == open)
+	switch {
+	case !more:
+		o.stage = next[o.stage][ends]
+		o.roomy()
+	case w.counts:
+		o.stage = next[o.stage][goesOn]
+	}
+	over := !more && o.life != open
+	o.mu.Unlock()
+	if over {
+		o.settle(w)
+	}
+	return more
 }
 
 // takePending moves what is queued to the end of out. mu is held.
@@ -98,7 +93,7 @@ func (o *Outbox) takePending(out *buffer.Buffer) {
 // pull takes deliveries from the session, and what was queued meanwhile; nil where there is nothing.
 func (o *Outbox) pull(s *edge.Session, w *Writer) *buffer.Buffer {
 	w.pulls = o
-	ds, err := s.Pull(o.span.context(), max(pullBytes*o.slot.Share()/admission.FullShare, leastPull), w.reads)
+	ds, err := s.Pull(o.Context(), max(pullBytes*o.slot.Share()/admission.FullShare, leastPull), w.reads)
 	w.pulls = nil
 	out := buffer.Get()
 	o.mu.Lock()
@@ -117,13 +112,12 @@ func (o *Outbox) pull(s *edge.Session, w *Writer) *buffer.Buffer {
 
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	switch {
-	case err != nil:
-		o.pullAgain(err)
-	case len(ds) > 0:
+	if err == nil && len(ds) > 0 {
 		o.mailbox = due
-		o.retry.Over()
-	default:
+	}
+	if err != nil {
+		o.pullAgain(err)
+	} else if o.retry != nil {
 		o.retry.Over()
 	}
 	o.takePending(out)
@@ -171,7 +165,7 @@ func (o *Outbox) writeBeside(w *Writer) {
 		o.pending = nil
 		o.roomy()
 		o.mu.Unlock()
-		sent := out == nil || o.sendAll(out, w)
+		sent := out == nil || o.send(out, w)
 		if sent && s != nil {
 			s.TellReceipts()
 		}
@@ -184,20 +178,8 @@ func (o *Outbox) writeBeside(w *Writer) {
 	o.roomy()
 }
 
-// send writes out. On failure the connection is over, and the writing has ended.
+// send writes out and returns it to the pool. On failure the connection is given up.
 func (o *Outbox) send(out *buffer.Buffer, w *Writer) bool {
-	if o.sendAll(out, w) {
-		return true
-	}
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	o.stage = next[o.stage][ends]
-	o.roomy()
-	return false
-}
-
-// sendAll writes out and returns it to the pool. On failure the connection is given up.
-func (o *Outbox) sendAll(out *buffer.Buffer, w *Writer) bool {
 	defer buffer.Put(out)
 	_, err := o.line.Write(out.B, w)
 	if err == nil {

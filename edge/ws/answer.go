@@ -39,7 +39,7 @@ func handOff(c *conn, s *edge.Session, f *wire.Frame) error {
 }
 
 // askCard asks an agent for its card, which is all that is told. It takes no session.
-func askCard(c *conn, f *wire.Frame) error {
+func askCard(c *conn, _ *edge.Session, f *wire.Frame) error {
 	as := carrier.Call{Actor: c.Actor, As: asker(c), To: agora.Agent{ID: agora.AgentID(f.To)}}
 	return startCall(c, f.ID, as, func(c *conn, q *openCall) (*wire.Frame, error) {
 		a, r, err := c.door.cfg.Carriers.Card(q.ctx, q.Call)

@@ -29,8 +29,8 @@ func bindAtConnect(c *conn, h *hello) {
 }
 
 // register binds the connection, or changes the card of the agent it is bound to.
-func register(c *conn, f *wire.Frame) error {
-	if s := c.session(); s != nil {
+func register(c *conn, s *edge.Session, f *wire.Frame) error {
+	if s != nil {
 		return update(c, s, f)
 	}
 	err := bind(c, edge.Hello{

@@ -26,9 +26,9 @@ type conn struct {
 	calls          atomic.Pointer[calls]    // nil until it makes one
 	sizes          atomic.Pointer[sizes]    // of frames; nil where nothing was said of them, and none was large
 
-	in       frame.MessageReader // the reading goroutine's, like the next two
-	to       string              // addressee of the last frame
-	streamID string              // its stream
+	in       frame.Reader // the reading goroutine's, like the next two
+	to       string       // addressee of the last frame
+	streamID string       // its stream
 
 	traffic traffic
 	told    atomic.Int64 // frames that were queued beside deliveries

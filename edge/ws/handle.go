@@ -2,7 +2,6 @@ package ws
 
 import (
 	"bytes"
-	"cmp"
 	"time"
 
 	"github.com/agora-relay/agora"
@@ -11,70 +10,66 @@ import (
 	"github.com/agora-relay/agora/wire"
 )
 
-// A verb does what a frame says, for the goroutine that reads: one at a time for each connection. Its error is the answer. A frame's
-// slices are used again once its verb has returned: what the session keeps is cloned.
-
-// anonymous are the frames that need no session.
-var anonymous = map[string]func(*conn, *wire.Frame) error{
-	"register":        register,
-	"agent.register":  register,
-	"agent.heartbeat": heartbeat,
-	"list":            list,
-	"agents.find":     find,
-	"card.get":        askCard,
-	"space.list":      listSpaces,
+// verb is what a frame does, for the goroutine that reads: one at a time for each connection. Its error is the answer. A
+// frame's slices are used again once its verb has returned: what the session keeps is cloned.
+type verb struct {
+	do        func(*conn, *edge.Session, *wire.Frame) error
+	anonymous bool // it needs no session: then that may be nil
+	moves     bool // it hands something to the log
 }
 
-// bound are the frames of an agent.
-var bound = map[string]func(*conn, *edge.Session, *wire.Frame) error{
-	"send":                relay,
-	"send_chunk":          relay,
-	"send_end":            relay,
-	"reply":               relay,
-	"reply_chunk":         relay,
-	"reply_end":           relay,
-	"cancel":              cancel,
-	"ack":                 ack,
-	"space.join":          joinSpace,
-	"space.leave":         leaveSpace,
-	"space.create":        createSpace,
-	"space.publish":       publish,
-	"space.publish.delta": publishDelta,
-	"space.publish.done":  publishDone,
-	"space.event.cancel":  cancelEvent,
-	"agent.refresh":       refresh,
-	"call_tool":           callTool,
-	"handoff":             handOff,
+var verbs = map[string]verb{
+	"register":            {do: register, anonymous: true},
+	"agent.register":      {do: register, anonymous: true},
+	"agent.heartbeat":     {do: heartbeat, anonymous: true},
+	"list":                {do: list, anonymous: true},
+	"agents.find":         {do: find, anonymous: true},
+	"card.get":            {do: askCard, anonymous: true},
+	"space.list":          {do: listSpaces, anonymous: true},
+	"send":                {do: relay, moves: true},
+	"send_chunk":          {do: relay, moves: true},
+	"send_end":            {do: relay, moves: true},
+	"reply":               {do: relay, moves: true},
+	"reply_chunk":         {do: relay, moves: true},
+	"reply_end":           {do: relay, moves: true},
+	"cancel":              {do: cancel, moves: true},
+	"ack":                 {do: ack},
+	"space.join":          {do: joinSpace},
+	"space.leave":         {do: leaveSpace},
+	"space.create":        {do: createSpace},
+	"space.publish":       {do: publish, moves: true},
+	"space.publish.delta": {do: publishDelta, moves: true},
+	"space.publish.done":  {do: publishDone, moves: true},
+	"space.event.cancel":  {do: cancelEvent, moves: true},
+	"agent.refresh":       {do: refresh},
+	"call_tool":           {do: callTool},
+	"handoff":             {do: handOff},
 }
 
 // handle does what a frame says. An error is its answer.
 func handle(c *conn, f *wire.Frame) error {
-	if do, ok := anonymous[f.Type]; ok {
-		if c.session() == nil {
-			if err := c.Actor.Check(); err != nil {
-				c.Close(edge.Dismissed(err))
-				return nil
-			}
-		}
-		return do(c, f)
-	}
-	do, ok := bound[f.Type]
-	if !ok {
-		return agora.Errorf(agora.InvalidRequest, "%s is not for agents to send", f.Type)
-	}
+	v, known := verbs[f.Type]
 	s := c.session()
-	if s == nil {
+	switch {
+	case !known:
+		return agora.Errorf(agora.InvalidRequest, "%s is not for agents to send", f.Type)
+	case s == nil && !v.anonymous:
 		return agora.Errorf(agora.InvalidRequest, "register first")
+	case s == nil:
+		if err := c.Actor.Check(); err != nil {
+			c.Close(edge.Dismissed(err))
+			return nil
+		}
 	}
-	return do(c, s, f)
+	return v.do(c, s, f)
 }
 
 // heartbeat has nothing to do: having come is all that the frame says.
-func heartbeat(c *conn, _ *wire.Frame) error {
-	if s := c.session(); s != nil {
-		return s.Beat(c.out.Context())
+func heartbeat(c *conn, s *edge.Session, _ *wire.Frame) error {
+	if s == nil {
+		return nil
 	}
-	return nil
+	return s.Beat(c.out.Context())
 }
 
 func refresh(c *conn, s *edge.Session, f *wire.Frame) error {
@@ -95,19 +90,24 @@ func unix(t time.Time) uint64 {
 }
 
 func relay(c *conn, s *edge.Session, f *wire.Frame) error {
-	cmd := commandOf(edge.Send, f)
-	cmd.Message = f.Relay()
+	cmd := edge.Command{Verb: edge.Send, ID: f.ID, Receipts: f.Receipts, Message: f.Relay()}
 	m := &cmd.Message
-	if m.Part == agora.Whole || m.Part == agora.Start {
-		correlate(s, f, &cmd)
-		if m.Kind == agora.Reply && f.RequestID == "" && m.Meta.Parent != "" {
-			m.Meta.Parent = meant(c, m.To.Agent, m.Meta.Parent)
-		}
+	if m.Part <= agora.Start && (m.Kind == agora.Reply || f.DeadlineMS > 0 || f.RequestID != "") {
+		correlate(c, s, f, &cmd)
 	}
-	if m.Part == agora.Cancel {
+	switch m.Part {
+	case agora.Cancel:
 		m.Kind = agora.Request // the session knows whose stream it is
+	case agora.Chunk: // is its text, where that says how the chunk was spelt
+		text, plain := wire.AppendText(make([]byte, 0, len(m.Body)), m.Body)
+		if plain {
+			m.Body, m.Media = text, agora.MediaText
+		} else {
+			m.Body = append(text, m.Body...)
+		}
+	default:
+		m.Body = bytes.Clone(m.Body) // which is the frame's
 	}
-	own(m)
 	return s.Do(c.out.Context(), &cmd)
 }
 
@@ -119,32 +119,17 @@ func cancel(c *conn, s *edge.Session, f *wire.Frame) error {
 	return relay(c, s, f)
 }
 
-// own gives m a body that is not the frame's: the text of a chunk, where that says how the chunk was spelt.
-func own(m *agora.Message) {
-	if m.Part != agora.Chunk {
-		m.Body = bytes.Clone(m.Body)
-		return
-	}
-	text, ok := wire.AppendText(make([]byte, 0, len(m.Body)), m.Body)
-	if !ok {
-		m.Body = append(text, m.Body...)
-		return
-	}
-	m.Body, m.Media = text, agora.MediaText
-}
-
 // correlate reads what ties a request and its reply together: the name that a request has in its payload, or else beside it; of a reply
 // what stands beside it counts first.
-func correlate(s *edge.Session, f *wire.Frame, cmd *edge.Command) {
+func correlate(c *conn, s *edge.Session, f *wire.Frame, cmd *edge.Command) {
 	m := &cmd.Message
-	if m.Kind == agora.Request && f.DeadlineMS == 0 && f.RequestID == "" {
-		return
-	}
 	name := wire.RequestIDOf(f.Payload)
 	switch {
-	case m.Kind == agora.Reply:
-		name = cmp.Or(f.RequestID, name)
+	case m.Kind == agora.Reply && f.RequestID != "":
+		name = f.RequestID
 		m.Meta.Parent = name
+	case m.Kind == agora.Reply && name != "":
+		m.Meta.Parent = meant(c, m.To.Agent, name)
 	case name != "":
 		m.Meta.Request = ""
 	default:

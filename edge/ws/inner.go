@@ -4,7 +4,6 @@ import (
 	"sync"
 
 	"github.com/agora-relay/agora"
-	"github.com/agora-relay/agora/edge"
 	"github.com/agora-relay/agora/wire"
 )
 
@@ -25,10 +24,9 @@ type innerName struct {
 // maxInner is how many names of a connection are kept in mind.
 const maxInner = 512
 
-// learns notes the names of a request that is about to be written.
-func learns(c *conn, d *edge.Delivery) {
-	m := d.Message
-	if m == nil || m.Meta.Dialect == "" || m.Kind != agora.Request || m.Meta.Request == "" || m.Media != "" {
+// learns notes the names of a request of another dialect that is about to be written.
+func learns(c *conn, m *agora.Message) {
+	if m.Kind != agora.Request || m.Meta.Request == "" || m.Media != "" {
 		return
 	}
 	found, _ := c.door.inner.LoadOrStore(c, new(inner))

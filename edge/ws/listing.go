@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/agora-relay/agora"
+	"github.com/agora-relay/agora/edge"
 	"github.com/agora-relay/agora/edge/directory"
 	"github.com/agora-relay/agora/internal/budget"
 	"github.com/agora-relay/agora/presence"
@@ -27,7 +28,7 @@ const around = 8 << 10
 func roomIn(frame int) int { return max(frame-around, frame/2) }
 
 // list answers with a page of the directory.
-func list(c *conn, f *wire.Frame) error {
+func list(c *conn, _ *edge.Session, f *wire.Frame) error {
 	all, err := c.Actor.Directory().Select(c.out.Context(), directory.Filter{After: agora.AgentID(f.After)})
 	if err != nil {
 		return err
@@ -52,7 +53,7 @@ func list(c *conn, f *wire.Frame) error {
 }
 
 // listSpaces answers with a page of the spaces.
-func listSpaces(c *conn, f *wire.Frame) error {
+func listSpaces(c *conn, _ *edge.Session, f *wire.Frame) error {
 	all, err := c.Actor.Spaces(c.out.Context())
 	if err != nil {
 		return err
@@ -98,7 +99,7 @@ func members(c *conn, joiner agora.AgentID, all []agora.AgentID) (members, leftO
 }
 
 // find answers who fits best, or with the whole card of the agent that the frame names. MESSAGE_TOO_LARGE for one that is too large for a frame.
-func find(c *conn, f *wire.Frame) error {
+func find(c *conn, _ *edge.Session, f *wire.Frame) error {
 	found, err := found(c, f)
 	if err != nil {
 		return err

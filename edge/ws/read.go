@@ -78,27 +78,20 @@ func (c *conn) listen(n int) {
 // next reads what comes next and acts on it.
 func (c *conn) next() error {
 	var m frame.Message
-	err := c.in.Next(c, &m, int64(c.door.node.frame), c.door.cfg.MaxMessage)
-	switch {
-	case err != nil:
+	if err := c.in.Next(c, &m, int64(c.door.node.frame), c.door.cfg.MaxMessage); err != nil {
 		return err
-	case m.Op >= frame.Close:
+	}
+	if m.Op >= frame.Close {
 		return c.answer(m)
 	}
-	c.serve(m)
-	c.in.Release()
-	return nil
-}
-
-// serve acts on a message.
-func (c *conn) serve(m frame.Message) {
+	defer c.in.Release()
 	var begun int64 // of a frame that is timed
 	if c.door.stats.FramesIn.Add(1)%sampled == 1 {
 		begun = agora.Ticks()
 	}
 	c.door.stats.BytesIn.Add(m.Size)
 	if !c.out.Enter() {
-		return
+		return nil
 	}
 	c.traffic.framesIn++
 	c.traffic.bytesIn += m.Size
@@ -113,6 +106,7 @@ func (c *conn) serve(m frame.Message) {
 	if c.out.Leave() {
 		c.alive() // it could not be heard meanwhile
 	}
+	return nil
 }
 
 // act decodes a frame and does what it says. b is used again afterwards. begun is when the frame was read, where that is timed.
@@ -127,23 +121,13 @@ func (c *conn) act(b []byte, begun int64) {
 	}
 	if err != nil {
 		c.refuse(f, err)
-	} else if begun != 0 && moves(f.Type) {
+	} else if begun != 0 && verbs[f.Type].moves {
 		c.door.stats.ToLog.Observe(time.Duration(agora.Ticks() - begun))
 	}
 }
 
 // sampled is of how many frames one is timed.
 const sampled = 16
-
-// moves reports whether a frame's verb hands something to the log.
-func moves(typ string) bool {
-	switch typ {
-	case "send", "send_chunk", "send_end", "reply", "reply_chunk", "reply_end", "cancel",
-		"space.publish", "space.publish.delta", "space.publish.done", "space.event.cancel":
-		return true
-	}
-	return false
-}
 
 // answer acts on a control frame.
 func (c *conn) answer(m frame.Message) error {

@@ -35,7 +35,9 @@ func (c *conn) Wrote(n int, eased bool) {
 func (c *conn) Encode(dst []byte, ds []edge.Delivery, _ *deliver.Writer) []byte {
 	for i := range ds {
 		d := &ds[i]
-		learns(c, d)
+		if m := d.Message; m != nil && m.Meta.Dialect != "" {
+			learns(c, m)
+		}
 		at := len(dst)
 		if e := d.Event; e == nil {
 			dst = appendMessage(dst, d.Message, wire.Delivery{Redelivered: d.Redelivered, DeadlineMS: d.DeadlineMS})

@@ -3,6 +3,7 @@
 package eventdata
 
 import (
+	"bytes"
 	"encoding/json"
 	"strconv"
 
@@ -78,7 +79,7 @@ func inspect(data []byte) (m marks, err error) {
 		return m, agora.Errorf(agora.InvalidRequest, "data is not valid UTF-8 at byte %d", at)
 	}
 	o := rawjson.NewObject(data, maxDepth)
-	m.open = o.Pos() + 1
+	m.open = bytes.IndexByte(data, '{') + 1
 	m.last = m.open
 	for o.Next() {
 		switch string(o.Name()) {

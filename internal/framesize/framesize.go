@@ -18,9 +18,6 @@ const (
 // negative where every body needs to be.
 func Small(most int) int { return (most-around)/spelled - names }
 
-// Fits reports whether a body of some bytes is small in a frame of most bytes: see [Small]. Others may fit as well.
-func Fits(body, most int) bool { return body <= Small(most) }
-
 // Of returns an upper bound of the frame in which a door delivers m: of its body in JSON, and of all that may stand around that, but for
 // the [agora.Meta.Head], which doors of its own dialect alone write.
 func Of(m *agora.Message) int {

@@ -1,14 +1,13 @@
 package rawjson
 
-import "bytes"
-
 // Object walks the members of one object. After Next has returned false the
 // scanner stands behind the object, or has failed.
 type Object struct {
 	Scanner
-	depth  int  // of the object itself: 1 when it stands in nothing
-	opened bool // its brace has been passed over
-	more   bool // so has a member
+	depth   int  // of the object itself: 1 when it stands in nothing
+	opened  bool // its brace has been passed over
+	more    bool // so has a member
+	escapes bool // the key has some
 
 	Before int    // where the value before this member, or the opening brace, ended
 	Key    []byte // raw, without quotes
@@ -20,65 +19,32 @@ type Object struct {
 // NewObject returns a walk over the object that b begins with, white space before it aside. Objects and lists may stand in
 // each other depth times, the object itself counted.
 func NewObject(b []byte, depth int) Object {
-	s := Scanner{b: b, max: depth}
-	s.Space()
-	return Object{Scanner: s, depth: 1}
+	return Object{Scanner: Scanner{b: b, max: depth}, depth: 1}
 }
 
 // Next goes to the next member, and passes over its value.
-func (o *Object) Next() bool {
-	if !o.NextKey() || !o.Value(o.depth) {
-		return false
-	}
-	o.Val = o.b[o.ValAt:o.i]
-	return true
-}
+func (o *Object) Next() bool { return o.NextKey() && o.Pass() }
 
 // NextKey goes to the next member, and stands at its value, which is for the caller to pass over: by Pass, or by a walk over
 // it from Enter to Leave.
 func (o *Object) NextKey() bool {
-	if !o.opened && !o.open() {
-		return false
+	if !o.opened {
+		o.i = space(o.b, o.i)
+		if o.opened = o.open('{', o.depth); !o.opened {
+			return false
+		}
 	}
 	o.Before = o.i
-	o.Space()
-	if o.take('}') {
+	if !o.next('}', o.more) {
 		return false
-	}
-	if o.more {
-		if !o.take(',') {
-			return o.fail("a comma or the end of an object should be here")
-		}
-		o.Space()
 	}
 	o.more = true
-	return o.key()
-}
-
-// open passes over the opening brace.
-func (o *Object) open() bool {
-	if o.depth > o.max {
-		return o.fail("it is nested too deeply")
-	}
-	o.opened = true
-	return o.take('{') || o.fail("an object should be here")
-}
-
-func (o *Object) key() bool {
 	o.KeyAt = o.i
-	if o.i >= len(o.b) || o.b[o.i] != '"' {
-		return o.fail("a key should be here")
-	}
-	if !o.text() {
+	end := o.key()
+	if end == 0 {
 		return false
 	}
-	o.Key = o.b[o.KeyAt+1 : o.i-1]
-	o.Space()
-	if !o.take(':') {
-		return o.fail("a colon should be here")
-	}
-	o.Space()
-	o.ValAt = o.i
+	o.Key, o.ValAt, o.escapes = o.b[o.KeyAt+1:end], o.i, o.Scanner.escapes
 	return true
 }
 
@@ -108,8 +74,48 @@ func (o *Object) Leave(inner *Object) bool {
 
 // Name returns the member's key with its escapes undone; it allocates only where there are some.
 func (o *Object) Name() []byte {
-	if bytes.IndexByte(o.Key, '\\') < 0 {
+	if !o.escapes {
 		return o.Key
 	}
 	return []byte(Unquote(o.b[o.KeyAt : o.KeyAt+len(o.Key)+2]))
+}
+
+// Text is [Object.Name], and answers false where the key is [Halved].
+func (o *Object) Text() (name []byte, whole bool) {
+	if !o.escapes {
+		return o.Key, true
+	}
+	return o.Name(), !Halved(o.Key)
+}
+
+// List walks the values of one list. After Next has returned false the scanner stands behind the list, or has failed.
+type List struct {
+	Scanner
+	opened bool // its bracket has been passed over
+	more   bool // so has a value
+
+	Val []byte // raw
+}
+
+// NewList returns a walk over the list that b begins with. Objects and lists may stand in each other depth times, the
+// list itself counted.
+func NewList(b []byte, depth int) List { return List{Scanner: Scanner{b: b, max: depth}} }
+
+// Next goes to the next value.
+func (l *List) Next() bool {
+	if !l.opened {
+		if l.opened = l.open('[', 1); !l.opened {
+			return false
+		}
+	}
+	if !l.next(']', l.more) {
+		return false
+	}
+	l.more = true
+	from := l.i
+	if !l.Value(1) {
+		return false
+	}
+	l.Val = l.b[from:l.i]
+	return true
 }

@@ -13,11 +13,12 @@ import (
 // decodes nothing and allocates nothing. After a method has returned false,
 // [Scanner.Fault] says why and where.
 type Scanner struct {
-	b    []byte
-	i    int    // next byte
-	max  int    // depth
-	what string // what is wrong; empty while nothing is
-	at   int    // where
+	b       []byte
+	i       int    // next byte
+	max     int    // depth
+	escapes bool   // the last string has some
+	what    string // what is wrong; empty while nothing is
+	at      int    // where
 }
 
 // Pos returns where the scanner stands: behind what it has passed over.
@@ -35,26 +36,17 @@ func (s *Scanner) FailAt(at int, what string) bool {
 }
 
 // fail is FailAt the next byte.
-func (s *Scanner) fail(what string) bool {
-	if s.what == "" {
-		s.what, s.at = what, s.i
-	}
-	return false
-}
+func (s *Scanner) fail(what string) bool { return s.FailAt(s.i, what) }
 
 // Failed reports whether anything was wrong.
 func (s *Scanner) Failed() bool { return s.what != "" }
 
-// Space passes over white space.
-func (s *Scanner) Space() {
-	for s.i < len(s.b) {
-		switch s.b[s.i] {
-		case ' ', '\t', '\n', '\r':
-			s.i++
-		default:
-			return
-		}
+// space returns where the white space ends that begins at b[i].
+func space(b []byte, i int) int {
+	for i < len(b) && (b[i] == ' ' || b[i] == '\n' || b[i] == '\t' || b[i] == '\r') {
+		i++
 	}
+	return i
 }
 
 // take passes over c, if it comes next.
@@ -68,11 +60,11 @@ func (s *Scanner) take(c byte) bool {
 
 // End passes over white space and wants nothing after it.
 func (s *Scanner) End() bool {
-	s.Space()
-	if !s.Failed() && s.i < len(s.b) {
-		return s.fail("something follows the end")
+	s.i = space(s.b, s.i)
+	if s.i < len(s.b) {
+		s.fail("something follows the end")
 	}
-	return !s.Failed()
+	return s.what == ""
 }
 
 // Value passes over any value that stands in depth others.
@@ -100,19 +92,79 @@ func (s *Scanner) Value(depth int) bool {
 }
 
 func (s *Scanner) object(depth int) bool {
-	o := Object{Scanner: *s, depth: depth}
-	for o.Next() {
+	if !s.open('{', depth) {
+		return false
 	}
-	*s = o.Scanner
-	return !s.Failed()
+	for more := false; s.next('}', more); more = true {
+		if s.key() == 0 || !s.Value(depth) {
+			return false
+		}
+	}
+	return s.what == ""
 }
 
 func (s *Scanner) array(depth int) bool {
-	l := List{Scanner: *s, depth: depth}
-	for l.Next() {
+	if !s.open('[', depth) {
+		return false
 	}
-	*s = l.Scanner
-	return !s.Failed()
+	for more := false; s.next(']', more); more = true {
+		if !s.Value(depth) {
+			return false
+		}
+	}
+	return s.what == ""
+}
+
+// open passes over the bracket that begins an object or a list, which makes so many that stand in each other.
+func (s *Scanner) open(bracket byte, depth int) bool {
+	switch {
+	case depth > s.max:
+		return s.fail("it is nested too deeply")
+	case s.take(bracket):
+		return true
+	case bracket == '{':
+		return s.fail("an object should be here")
+	}
+	return s.fail("a list should be here")
+}
+
+// next goes to the next member or value of an object or a list, behind others if there are more. It returns false behind
+// the closing bracket, and where it has failed.
+func (s *Scanner) next(bracket byte, more bool) bool {
+	b, i := s.b, space(s.b, s.i)
+	s.i = i
+	switch {
+	case i < len(b) && b[i] == bracket:
+		s.i++
+		return false
+	case !more:
+		return true
+	case i < len(b) && b[i] == ',':
+		s.i = space(b, i+1)
+		return true
+	case bracket == '}':
+		return s.fail("a comma or the end of an object should be here")
+	}
+	return s.fail("a comma or the end of a list should be here")
+}
+
+// key passes over a member up to its value, and returns where the key's closing quote stands; 0 where it has failed.
+func (s *Scanner) key() (end int) {
+	if s.i >= len(s.b) || s.b[s.i] != '"' {
+		s.fail("a key should be here")
+		return 0
+	}
+	if !s.text() {
+		return 0
+	}
+	end = s.i - 1
+	i := space(s.b, s.i)
+	if s.i = i; i >= len(s.b) || s.b[i] != ':' {
+		s.fail("a colon should be here")
+		return 0
+	}
+	s.i = space(s.b, i+1)
+	return end
 }
 
 func (s *Scanner) literal(word string) bool {
@@ -153,32 +205,25 @@ func (s *Scanner) digits() bool {
 
 // text passes over a string.
 func (s *Scanner) text() bool {
-	b, i := s.b, s.i+1
-	for {
-		near := min(i+16, len(b))
-		for i < near && !special[b[i]] {
-			i++
-		}
-		if i == near {
-			i += plain(b[i:], 0)
-		}
+	b, escapes := s.b, false
+	for i := s.i + 1; ; {
+		i += plain(b[i:], 0)
 		s.i = i
-		if i >= len(b) {
+		switch {
+		case i >= len(b):
 			return s.fail("a string has no end")
-		}
-		switch b[i] {
-		case '"':
-			s.i++
+		case b[i] == '"':
+			s.i, s.escapes = i+1, escapes
 			return true
-		case '\\':
-			n := escape(b[i:])
-			if n == 0 {
-				return s.fail("a string has a bad escape")
-			}
-			i += n
-		default:
+		case b[i] != '\\':
 			return s.fail("a string has a raw control character")
 		}
+		n := escape(b[i:])
+		if n == 0 {
+			return s.fail("a string has a bad escape")
+		}
+		i += n
+		escapes = true
 	}
 }
 
@@ -219,12 +264,16 @@ func Unquote(raw []byte) string {
 	return s
 }
 
-// Same is [Unquote], but for a string that is old again: it returns old itself, and allocates nothing.
-func Same(old string, raw []byte) string {
-	if old != "" && bytes.IndexByte(raw, '\\') < 0 && string(raw[1:len(raw)-1]) == old {
-		return old
+// Text is [Unquote], but for a string that is old again: it returns old itself, and allocates nothing. It answers false
+// where the string is [Halved].
+func Text(raw []byte, old string) (text string, whole bool) {
+	if bytes.IndexByte(raw, '\\') >= 0 {
+		return Unquote(raw), !Halved(raw)
 	}
-	return Unquote(raw)
+	if raw = raw[1 : len(raw)-1]; string(raw) == old {
+		return old, true
+	}
+	return string(raw), true
 }
 
 // Integer reads an integer from min to below the bound, which is at most 10^16. It must be written with digits alone.

@@ -3,6 +3,7 @@ package rawjson
 import (
 	"bytes"
 	"encoding/binary"
+	"math/bits"
 	"unicode/utf16"
 	"unicode/utf8"
 )
@@ -38,14 +39,9 @@ func AppendString(dst []byte, s string) []byte {
 
 // AppendText is [AppendString] of text, which is mostly long, valid, and in need of few escapes.
 func AppendText(dst, s []byte) []byte {
-	n := 0
-	for n < len(s) && n < 16 && s[n] < utf8.RuneSelf && !special[s[n]] { // all of a token, mostly
-		n++
-	}
-	if n < len(s) {
-		if n += plain(s[n:], tops); n < len(s) && !utf8.Valid(s[n:]) {
-			return AppendString(dst, string(s))
-		}
+	n := plain(s, tops)
+	if n < len(s) && !utf8.Valid(s[n:]) {
+		return AppendString(dst, string(s))
 	}
 	dst = append(append(dst, '"'), s[:n]...)
 	for s = s[n:]; len(s) > 0; s = s[n:] {
@@ -115,21 +111,26 @@ const tops = 0x8080808080808080 // the top bit of each of eight bytes
 
 // plain returns how many bytes stand before the first that is special, or has its top bit set where that is in high: tops, or 0.
 func plain(b []byte, high uint64) int {
-	const ones = 0x0101010101010101
 	i := 0
 	for ; i+16 <= len(b); i += 16 { // sixteen at a time
-		x, y := binary.LittleEndian.Uint64(b[i:]), binary.LittleEndian.Uint64(b[i+8:])
-		// The top bit of a byte is set where that byte is below 0x20, a quote or a backslash.
-		p := ((x - ones*0x20) | ((x ^ ones*'"') - ones) | ((x ^ ones*'\\') - ones)) &^ x
-		q := ((y - ones*0x20) | ((y ^ ones*'"') - ones) | ((y ^ ones*'\\') - ones)) &^ y
-		if (p|q)&tops|(x|y)&high != 0 {
-			break
+		x, y := stops(binary.LittleEndian.Uint64(b[i:]), high), stops(binary.LittleEndian.Uint64(b[i+8:]), high)
+		if x != 0 {
+			return i + bits.TrailingZeros64(x)/8
+		}
+		if y != 0 {
+			return i + 8 + bits.TrailingZeros64(y)/8
 		}
 	}
 	for i < len(b) && !special[b[i]] && uint64(b[i])&high&0x80 == 0 {
 		i++
 	}
 	return i
+}
+
+// stops has the top bit set of the first of the eight bytes x at which plain stops, and of none before that.
+func stops(x, high uint64) uint64 {
+	const ones = 0x0101010101010101
+	return ((x-ones*0x20)|((x^ones*'"')-ones)|((x^ones*'\\')-ones))&^x&tops | x&high
 }
 
 // escape returns how many bytes the escape takes that b begins with, 0 where it is none.

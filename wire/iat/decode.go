@@ -111,13 +111,11 @@ func (d *decoder) once(seen *bool, path string) bool {
 
 // key returns the key of a member, with its escapes undone.
 func (d *decoder) key(o *rawjson.Object, path string) []byte {
-	if bytes.IndexByte(o.Key, '\\') < 0 {
-		return o.Key
-	}
-	if rawjson.Halved(o.Key) {
+	name, whole := o.Text()
+	if !whole {
 		d.refuse(path, "has a key that "+rawjson.HalfPair)
 	}
-	return o.Name()
+	return name
 }
 
 // keep keeps the value of a field.
@@ -226,9 +224,10 @@ func (d *decoder) action(raw []byte) {
 	if !d.once(&d.acted, path) || raw[0] != '"' {
 		return
 	}
-	if rawjson.Halved(raw) {
+	action, whole := rawjson.Text(raw, d.old.action)
+	if !whole {
 		d.refuse(path, rawjson.HalfPair)
 		return
 	}
-	d.env.Action = rawjson.Same(d.old.action, raw)
+	d.env.Action = action
 }

@@ -95,11 +95,12 @@ func (d *decoder) text(f field, old string, most int) string {
 	case raw[0] != '"':
 		d.refuse(paths[f], "must be a string")
 		return ""
-	case rawjson.Halved(raw):
+	}
+	s, whole := rawjson.Text(raw, old)
+	if !whole {
 		d.refuse(paths[f], rawjson.HalfPair)
 		return ""
 	}
-	s := rawjson.Same(old, raw)
 	if len(s) > most && utf8.RuneCountInString(s) > most {
 		d.refuse(paths[f], fmt.Sprintf("is longer than %d characters", most))
 	}

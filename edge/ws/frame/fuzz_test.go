@@ -14,27 +14,26 @@ func frames(src io.Reader) (all [][]byte, err error) {
 	var r Reader
 	r.Open(0)
 	defer r.Shut()
-	going := false
 	for {
-		h, err := r.Head(src, going)
+		h, err := r.head(src)
 		if err != nil {
 			return all, err
 		}
-		if h.Op < Close {
-			going = !h.Final
+		if h.op < Close {
+			r.going = !h.final
 		}
 		var whole []byte
-		for at := uint64(0); at < h.Size; {
-			piece := make([]byte, min(h.Size-at, 100))
-			n, err := r.Read(src, piece)
+		for at := uint64(0); at < h.size; {
+			piece := make([]byte, min(h.size-at, 100))
+			n, err := r.read(src, piece)
 			if err != nil {
 				return all, err
 			}
-			h.Unmask(piece[:n], at)
+			h.unmask(piece[:n], at)
 			whole, at = append(whole, piece[:n]...), at+uint64(n)
 		}
-		first := byte(h.Op)
-		if h.Final {
+		first := byte(h.op)
+		if h.final {
 			first |= Final
 		}
 		all = append(all, append([]byte{first}, whole...))

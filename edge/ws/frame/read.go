@@ -3,7 +3,9 @@ package frame
 import (
 	"encoding/binary"
 	"io"
+	"math/bits"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/agora-relay/agora"
@@ -22,8 +24,8 @@ var (
 	wide   = sync.Pool{New: func() any { return new([wideSize]byte) }}
 )
 
-// Reader reads the frames of a peer. Idle, it keeps a few bytes; at work, between Open and Shut, a buffer from a pool, into which one
-// read takes many frames, and a larger one while more comes than that holds. The zero value is ready to use; one goroutine uses it at a time. Each call that may
+// Reader reads the messages of a peer, and control frames before or between their fragments. Idle, it keeps a few bytes; at work, between Open and Shut, a buffer from a pool, into which one
+// read takes many frames, and a larger one while more comes than that holds. The zero value is ready to use; one goroutine uses it at a time, but for Held. Each call that may
 // read is given the source again, so that a Reader need not keep it.
 type Reader struct {
 	buf   []byte // buf[off:end], of Window or wideSize; nil while there is nothing
@@ -31,7 +33,11 @@ type Reader struct {
 	end   int32
 	first [maxHead]byte // what is read while there is no buffer
 	slow  bool          // that came no sooner than Brief after what came before it
+	going bool          // a message has begun and not ended
 	at    int64         // ticks when something came last
+
+	large *large       // until Release; nil while there is none
+	held  atomic.Int64 // bytes that are kept for it
 }
 
 // Brief is how long nothing may come before the peer counts as one that says little.
@@ -39,21 +45,22 @@ const Brief = 250 * time.Millisecond
 
 // First reads from src without a buffer, and returns what came, which [Reader.Open] begins with. It blocks until something has come.
 func (r *Reader) First(src io.Reader) ([]byte, error) {
-	n, err := src.Read(r.first[:])
-	r.came(n)
+	n, err := r.hear(src, r.first[:])
 	return r.first[:n], err
 }
 
-// Quiet reports whether nothing is left and the peer says little: then it is to be waited for at little cost, by First.
-func (r *Reader) Quiet() bool { return r.off == r.end && r.slow }
-
-// came notes that n bytes came just now.
-func (r *Reader) came(n int) {
+// hear reads from src, and notes when something came.
+func (r *Reader) hear(src io.Reader, b []byte) (n int, err error) {
+	n, err = src.Read(b)
 	if n > 0 {
 		now := agora.Ticks()
 		r.slow, r.at = time.Duration(now-r.at) >= Brief, now
 	}
+	return n, err
 }
+
+// Quiet reports whether nothing is left, no message is under way, and the peer says little: then it is to be waited for at little cost, by First.
+func (r *Reader) Quiet() bool { return r.off == r.end && r.slow && !r.going }
 
 // Open takes a buffer, and begins with n bytes of what First has read.
 func (r *Reader) Open(n int) {
@@ -61,8 +68,9 @@ func (r *Reader) Open(n int) {
 	r.off, r.end = 0, int32(copy(r.buf[:], r.first[:n]))
 }
 
-// Shut gives the buffer back.
+// Shut gives the buffers back, between two messages or when nothing is read any more.
 func (r *Reader) Shut() {
+	r.Release()
 	if len(r.buf) == wideSize {
 		wide.Put((*[wideSize]byte)(r.buf))
 	} else {
@@ -101,8 +109,7 @@ func (r *Reader) Peek(src io.Reader, n int) ([]byte, error) {
 		if r.off == r.end {
 			r.rewind()
 		}
-		got, err := src.Read(r.buf[r.end:])
-		r.came(got)
+		got, err := r.hear(src, r.buf[r.end:])
 		r.end += int32(got)
 		if err != nil && int(r.end-r.off) < n {
 			return nil, err
@@ -111,29 +118,24 @@ func (r *Reader) Peek(src io.Reader, n int) ([]byte, error) {
 	return r.buf[r.off:][:n], nil
 }
 
-// Skip says that n bytes, which Peek has shown, are used up.
-func (r *Reader) Skip(n int) { r.off += int32(n) }
-
-// Read reads up to len(b) bytes, at least one, past the buffer where that is empty.
-func (r *Reader) Read(src io.Reader, b []byte) (n int, err error) {
+// read reads up to len(b) bytes, at least one, past the buffer where that is empty.
+func (r *Reader) read(src io.Reader, b []byte) (n int, err error) {
 	if r.off < r.end {
 		n = copy(b, r.buf[r.off:r.end])
-		r.Skip(n)
+		r.off += int32(n)
 		return n, nil
 	}
-	n, err = src.Read(b)
-	r.came(n)
-	if n > 0 {
+	if n, err = r.hear(src, b); n > 0 {
 		return n, nil
 	}
 	return 0, err
 }
 
-// Head is the header of a frame.
-type Head struct {
-	Op    Op
-	Final bool
-	Size  uint64
+// head is the header of a frame.
+type head struct {
+	op    Op
+	final bool
+	size  uint64
 	mask  [4]byte
 }
 
@@ -147,29 +149,29 @@ func (b Breach) Error() string { return b.Text }
 
 func broken(text string) error { return Breach{CloseProtocol, text} }
 
-// Head reads the header of the next frame. going tells whether a message has begun and not ended. An error that src does not give is a [Breach].
-func (r *Reader) Head(src io.Reader, going bool) (h Head, err error) {
+// head reads the header of the next frame. An error that src does not give is a [Breach].
+func (r *Reader) head(src io.Reader) (h head, err error) {
 	b, err := r.Peek(src, 2)
 	if err != nil {
 		return h, err
 	}
-	h.Final, h.Op, h.Size = b[0]&Final != 0, Op(b[0]&0xf), uint64(b[1]&0x7f)
+	h.final, h.op, h.size = b[0]&Final != 0, Op(b[0]&0xf), uint64(b[1]&0x7f)
 	size := 2 + 4
 	switch {
 	case b[0]&reserved != 0:
 		return h, broken("reserved bits are set")
 	case b[1]&masked == 0:
 		return h, broken("frames of a client are masked")
-	case h.Op >= Close && h.Op <= Pong:
-		if !h.Final || h.Size > maxControl {
+	case h.op >= Close && h.op <= Pong:
+		if !h.final || h.size > maxControl {
 			return h, broken("a control frame is too long, or a fragment")
 		}
-	case h.Op > Binary:
+	case h.op > Binary:
 		return h, broken("unknown opcode")
-	case (h.Op == More) != going:
+	case (h.op == More) != r.going:
 		return h, broken("a fragment does not follow")
 	}
-	switch h.Size {
+	switch h.size {
 	case 126:
 		size += 2
 	case 127:
@@ -178,34 +180,30 @@ func (r *Reader) Head(src io.Reader, going bool) (h Head, err error) {
 	if b, err = r.Peek(src, size); err != nil {
 		return h, err
 	}
-	switch h.Size {
+	switch h.size {
 	case 126:
-		h.Size = uint64(binary.BigEndian.Uint16(b[2:]))
+		h.size = uint64(binary.BigEndian.Uint16(b[2:]))
 	case 127:
-		if h.Size = binary.BigEndian.Uint64(b[2:]); h.Size > 1<<62 {
+		if h.size = binary.BigEndian.Uint64(b[2:]); h.size > 1<<62 {
 			return h, broken("the length of a frame is not one")
 		}
 	}
 	h.mask = [4]byte(b[size-4:])
-	r.Skip(size)
+	r.off += int32(size)
 	return h, nil
 }
 
 const masked = 0x80 // bit of a frame's second byte
 
-// Unmask takes the frame's mask off b, which begins at byte at of its payload.
-func (h *Head) Unmask(b []byte, at uint64) {
-	var m [8]byte
-	for i := range m {
-		m[i] = h.mask[(at+uint64(i))&3]
-	}
-	word := binary.LittleEndian.Uint64(m[:])
-	for len(b) >= 8 {
+// unmask takes the frame's mask off b, which begins at byte at of its payload.
+func (h *head) unmask(b []byte, at uint64) {
+	half := bits.RotateLeft32(binary.LittleEndian.Uint32(h.mask[:]), -8*int(at&3))
+	word := uint64(half)<<32 | uint64(half)
+	for ; len(b) >= 8; b = b[8:] {
 		binary.LittleEndian.PutUint64(b, binary.LittleEndian.Uint64(b)^word)
-		b = b[8:]
 	}
 	for i := range b {
-		b[i] ^= m[i]
+		b[i] ^= byte(word >> (8 * i))
 	}
 }
 
