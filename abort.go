@@ -2,8 +2,8 @@ package agora
 
 import "bytes"
 
-// AbortBody is what an Abort says: why the cluster has given something up. With a Stream it is that stream; as a Control
-// without one it is a request that ran out of time.
+// AbortBody is what an Abort says: why the cluster has given something up. With a Stream it is that stream; as a
+// Control without one it is a request that ran out of time.
 type AbortBody struct {
 	Code    Code
 	Request string // id of the request as its sender named it; empty where there is none

@@ -78,7 +78,8 @@ func (d *decoder) end() error {
 	return nil
 }
 
-// Before bodies had a media type, those of the cluster were members of the frames of one door: a JSON object without its braces.
+// Before bodies had a media type, those of the cluster were members of the frames of one door: a JSON object without
+// its braces.
 
 func oldBody(m *Message, want Kind, into any) error {
 	if m.Kind != want {

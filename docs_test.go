@@ -65,7 +65,8 @@ var (
 	code   = regexp.MustCompile("(?ms)^```.*?^```$|`[^`\n]*`")
 )
 
-// TestLinksBetweenThePagesLeadSomewhere holds that the file of every link between documents is there, and has the section that it names.
+// TestLinksBetweenThePagesLeadSomewhere holds that the file of every link between documents is there, and has the
+// section that it names.
 func TestLinksBetweenThePagesLeadSomewhere(t *testing.T) {
 	t.Parallel()
 	for _, p := range pages(t) {

@@ -90,8 +90,8 @@ func (e *Error) Error() string {
 // Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Cause }
 
-// Passes reports whether the same thing, said again in a moment, may be taken: an edge that refuses a number so waits for it to come again.
-// That is UNAVAILABLE, and RATE_LIMITED with a time.
+// Passes reports whether the same thing, said again in a moment, may be taken: an edge that refuses a number so waits
+// for it to come again. That is UNAVAILABLE, and RATE_LIMITED with a time.
 func (e *Error) Passes() bool {
 	return e.Code == Unavailable || e.Code == RateLimited && e.RetryAfter > 0
 }

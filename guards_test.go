@@ -15,7 +15,8 @@ var (
 	testNamed = regexp.MustCompile("`((?:Test|Fuzz)[A-Z]\\w*)(…?)`")
 )
 
-// TestThePagesNameTestsThatAreThere holds that every test which a page says guards something exists. A name that ends in … stands for all that begin so.
+// TestThePagesNameTestsThatAreThere holds that every test which a page says guards something exists. A name that ends
+// in … stands for all that begin so.
 func TestThePagesNameTestsThatAreThere(t *testing.T) {
 	t.Parallel()
 	there := allTests(t)
@@ -35,8 +36,8 @@ var (
 	guarded   = regexp.MustCompile("`[^`]+`|\"[^\"]+\"")
 )
 
-// TestEveryInvariantHasAGuard holds that each invariant of docs/invariants.md names what guards it, that the scenarios it names
-// exist, and that the invariants of ARCHITECTURE.md stand there word for word.
+// TestEveryInvariantHasAGuard holds that each invariant of docs/invariants.md names what guards it, that the scenarios
+// it names exist, and that the invariants of ARCHITECTURE.md stand there word for word.
 func TestEveryInvariantHasAGuard(t *testing.T) {
 	t.Parallel()
 	all := map[string]bool{}

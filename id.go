@@ -31,7 +31,8 @@ func ParseAgentID(s string) (AgentID, error) {
 	return id, nil
 }
 
-// ParseStoredID is [ParseAgentID] as earlier versions had it: for who leaves, or is looked at and ended by operators, and may have come by such a version.
+// ParseStoredID is [ParseAgentID] as earlier versions had it: for who leaves, or is looked at and ended by operators,
+// and may have come by such a version.
 func ParseStoredID(s string) (AgentID, error) {
 	if s == "" {
 		return "", Errorf(InvalidRequest, "agent id is empty")

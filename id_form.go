@@ -7,7 +7,8 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// checkForm returns an [InvalidRequest] error where an id could be confused with another one that is spelled alike: it is refused and not changed, as an id arrives as it was sent.
+// checkForm returns an [InvalidRequest] error where an id could be confused with another one that is spelled alike: it
+// is refused and not changed, as an id arrives as it was sent.
 func checkForm(s string) error {
 	if s[0] == ' ' || s[len(s)-1] == ' ' {
 		return Errorf(InvalidRequest, "agent id begins or ends with a space")
@@ -52,7 +53,8 @@ func blank(r rune) bool {
 	return r == '\u2800' || unicode.Is(unicode.Other_Default_Ignorable_Code_Point, r)
 }
 
-// LooksLikeCluster reports whether people could take an id for that of [Cluster]: in whatever case, with marks, and with letters and digits of other scripts that look like its own.
+// LooksLikeCluster reports whether people could take an id for that of [Cluster]: in whatever case, with marks, and
+// with letters and digits of other scripts that look like its own.
 func LooksLikeCluster(s string) bool {
 	if len(s) < len(Cluster) {
 		return false
@@ -74,7 +76,8 @@ func LooksLikeCluster(s string) bool {
 	return seen == len(Cluster)
 }
 
-// likeOf returns which letter of the cluster's id a character looks like; 0 for what is no letter and no digit, and the character itself for any other.
+// likeOf returns which letter of the cluster's id a character looks like; 0 for what is no letter and no digit, and the
+// character itself for any other.
 func likeOf(r rune) rune {
 	switch {
 	case 0x1f130 <= r && r < 0x1f18a: // letters in squares and circles
@@ -93,7 +96,8 @@ func likeOf(r rune) rune {
 	return 0
 }
 
-// alike is what looks like each letter of the cluster's id, of Unicode's list of confusable characters (UTS 39), as far as compatibility (NFKD) does not lead there.
+// alike is what looks like each letter of the cluster's id, of Unicode's list of confusable characters (UTS 39), as far
+// as compatibility (NFKD) does not lead there.
 var alike = map[rune]string{
 	'a': "aAαΑаАɑᴀꭺᎪꓮᗅ⍺𐊠𖽀ⱥȺ∂ạ",
 	'g': "gGɡɢցᶃԍԌᏀꮐᏳᏻꓖƍɠƓǥǤℊ9",

@@ -92,8 +92,9 @@ const (
 	MaxHead    = 64 << 10 // of Meta.Head
 )
 
-// NextIndex is the Index of a part that goes on with its stream, at whatever position that is. It is for senders that name each part by an ID,
-// and say none before they know that the one before it is stored: so their streams have no hole either.
+// NextIndex is the Index of a part that goes on with its stream, at whatever position that is. It is for senders that
+// name each part by an ID, and say none before they know that the one before it is stored: so their streams have no
+// hole either.
 const NextIndex uint32 = 1<<32 - 1
 
 // SeqShift is how far a record's stream sequence is shifted in a Seq; below
@@ -106,8 +107,8 @@ const MaxSeq = 1 << 53
 // itemParameter is the parameter of a media type that says which item of a stream a body is a part of.
 const itemParameter = ";item="
 
-// ItemMedia returns a media type that says of which item of its stream a body is a part, counted from 1: the parts of one item
-// are put together in their order. 0 is a body that is an item by itself.
+// ItemMedia returns a media type that says of which item of its stream a body is a part, counted from 1: the parts of
+// one item are put together in their order. 0 is a body that is an item by itself.
 func ItemMedia(media string, item uint32) string {
 	if item == 0 {
 		return media

@@ -2,8 +2,9 @@ package agora
 
 import "encoding/binary"
 
-// ReceiptBody is what a Receipt says: a message, and all before it that it is counted with, has reached a tier. The agent
-// that the message was sent to is the Receipt's From. The message is named as its sender named it, by one of ID, N and Stream.
+// ReceiptBody is what a Receipt says: a message, and all before it that it is counted with, has reached a tier. The
+// agent that the message was sent to is the Receipt's From. The message is named as its sender named it, by one of ID,
+// N and Stream.
 type ReceiptBody struct {
 	Tier    Receipts // one of the tiers
 	ID      string   // the client's id of one message
@@ -13,8 +14,9 @@ type ReceiptBody struct {
 	Index   uint32   // all parts of Stream up to this one
 }
 
-// Undelivered is the Tier of a Receipt that says that a message will reach no other: its receiver takes no frame as large. It can't be asked for, and names one
-// message, by its ID, and by Session and N where it has a number; neither where its sender has given it no name.
+// Undelivered is the Tier of a Receipt that says that a message will reach no other: its receiver takes no frame as
+// large. It can't be asked for, and names one message, by its ID, and by Session and N where it has a number; neither
+// where its sender has given it no name.
 const Undelivered Receipts = 1 << 3
 
 // What a receipt names messages by. A number never changes its meaning: it stands in stored records.

@@ -16,8 +16,9 @@ import (
 // setsTemplate is what makes cobra use templates, which it has but does without.
 var setsTemplate = regexp.MustCompile(`\.Set(Usage|Help|Version)Template\(`)
 
-// TestNoTemplateGetsIntoAProgramOfARelease holds what keeps it small: a template calls methods by names that are known only when it runs, so
-// the linker keeps every exported method of a program that can run one, which is a fifth of all. The tag is that of deploy/Dockerfile.
+// TestNoTemplateGetsIntoAProgramOfARelease holds what keeps it small: a template calls methods by names that are known
+// only when it runs, so the linker keeps every exported method of a program that can run one, which is a fifth of all.
+// The tag is that of deploy/Dockerfile.
 func TestNoTemplateGetsIntoAProgramOfARelease(t *testing.T) {
 	out, err := exec.Command("go", "list", "-deps", "-tags", "grpcnotrace", "-json=ImportPath,Imports", "./cmd/agora").Output()
 	if err != nil {

@@ -13,7 +13,8 @@ import (
 
 const largestTracked = 1 << 20 // bytes of a file that git keeps
 
-// programs are the first bytes of executable formats: ELF, PE, Mach-O of both byte orders and of several architectures, WebAssembly.
+// programs are the first bytes of executable formats: ELF, PE, Mach-O of both byte orders and of several architectures,
+// WebAssembly.
 var programs = []string{"\x7fELF", "MZ", "\xcf\xfa\xed\xfe", "\xce\xfa\xed\xfe", "\xfe\xed\xfa\xcf", "\xfe\xed\xfa\xce", "\xca\xfe\xba\xbe", "\x00asm"}
 
 // TestGitKeepsNothingThatABuildMakes holds that no tracked file is a program or larger than a mebibyte.

@@ -10,7 +10,8 @@ import (
 	"slices"
 )
 
-// baseline is what an earlier tree did, as ratios to the first system of the same run, which depend less on the machine: by load, then by system.
+// baseline is what an earlier tree did, as ratios to the first system of the same run, which depend less on the
+// machine: by load, then by system.
 type baseline map[string]map[string]ratios
 
 // ratios are medians over those of the first system.
@@ -40,8 +41,8 @@ func (r *report) ratios() baseline {
 
 func round(v float64) float64 { return math.Round(v*100) / 100 }
 
-// worse compares what was measured with a baseline: a sentence for each rate that is less, and each cost that is more, by more than the
-// tolerance, a share. What only one of the two has is not compared.
+// worse compares what was measured with a baseline: a sentence for each rate that is less, and each cost that is more,
+// by more than the tolerance, a share. What only one of the two has is not compared.
 func (b baseline) worse(now baseline, tolerance float64) (all []string) {
 	for _, load := range slices.Sorted(maps.Keys(now)) {
 		for _, system := range slices.Sorted(maps.Keys(now[load])) {
@@ -61,7 +62,8 @@ func (b baseline) worse(now baseline, tolerance float64) (all []string) {
 	return all
 }
 
-// guard compares the report with the baseline that the options name, or writes it there; an error when something is worse.
+// guard compares the report with the baseline that the options name, or writes it there; an error when something is
+// worse.
 func (r *report) guard(o options, stdout io.Writer) error {
 	if o.baseline == "" {
 		return nil

@@ -9,8 +9,8 @@ import (
 	"github.com/agora-relay/agora/internal/loadgen"
 )
 
-// pace is the rate of the paced load, of all streams together: it nearly fills two processors. The same is offered at slower
-// paces by name, where no system has to wait for a processor.
+// pace is the rate of the paced load, of all streams together: it nearly fills two processors. The same is offered at
+// slower paces by name, where no system has to wait for a processor.
 const pace = 10_000
 
 // kind is a load that can be put on a system.

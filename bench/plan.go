@@ -52,7 +52,8 @@ func (o *options) plan() (p plan, err error) {
 	return p, nil
 }
 
-// chosen returns what a list asks for, by name or, where nothing has that name, by how names begin. An empty list asks for all.
+// chosen returns what a list asks for, by name or, where nothing has that name, by how names begin. An empty list asks
+// for all.
 func chosen[T any](list string, all []T, name func(T) string) (some []T) {
 	asked := strings.Split(list, ",")
 	for i, begin := range asked {
@@ -148,7 +149,8 @@ func (p plan) measure(ctx context.Context, k system.Kind, t *system.Tools, done 
 	return nil
 }
 
-// try puts a load on a running system. That a load or a server fails is a result, too; the error says that the system is not to be used again.
+// try puts a load on a running system. That a load or a server fails is a result, too; the error says that the system
+// is not to be used again.
 func (p plan) try(ctx context.Context, s *system.Running, l kind, name string) (measure.Result, error) {
 	r, err := l.run(ctx, s, name, p.cfg)
 	if ended := s.Ended(); ended != nil {

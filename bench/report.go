@@ -28,7 +28,8 @@ func (r *report) add(system, load string, res measure.Result) {
 	r.cells[at] = append(r.cells[at], res)
 }
 
-// median returns, figure by figure, the middle of what the runs measured; the sums of what was lost. ok is false where nothing was measured.
+// median returns, figure by figure, the middle of what the runs measured; the sums of what was lost. ok is false where
+// nothing was measured.
 func (r *report) median(system, name string) (m measure.Result, ok bool) {
 	all := r.cells[[2]string{system, name}]
 	if len(all) == 0 {

@@ -45,14 +45,14 @@ type Query struct {
 	Limit int    // agents that are wanted at most; the edge's own bound if 0
 }
 
-// FindAgents returns the agents that fit best, the best first; none where nobody does. They have no schemas, and where they are too large together no long
-// descriptions: AgentCard has those.
+// FindAgents returns the agents that fit best, the best first; none where nobody does. They have no schemas, and where
+// they are too large together no long descriptions: AgentCard has those.
 func (c *Client) FindAgents(ctx context.Context, q Query) ([]agora.Agent, error) {
 	return c.find(ctx, &wire.Frame{Type: "agents.find", Skill: q.Skill, Goal: q.Goal, Limit: uint64(max(0, q.Limit))})
 }
 
-// AgentCard returns all that an agent says of itself, schemas included, but for those that a frame has no room for (limits.frame). AGENT_NOT_FOUND where it is not in the
-// directory.
+// AgentCard returns all that an agent says of itself, schemas included, but for those that a frame has no room for
+// (limits.frame). AGENT_NOT_FOUND where it is not in the directory.
 func (c *Client) AgentCard(ctx context.Context, id string) (agora.Agent, error) {
 	found, err := c.find(ctx, &wire.Frame{Type: "agents.find", To: id})
 	if err == nil && len(found) == 0 {

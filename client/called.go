@@ -14,10 +14,10 @@ import (
 	"github.com/agora-relay/agora/wire"
 )
 
-// Call is a tool of another agent that was called, or a request that was handed off to it: what is answered comes by Chunks or Next while the agent still
-// works, and by Result behind that. It must be read to its end, or closed: what waits of it counts against
-// Config.MaxBuffered, and after Config.Stall a call that is not read and holds up others fails with STREAM_ABORTED.
-// Its methods are for one goroutine, but for Close.
+// Call is a tool of another agent that was called, or a request that was handed off to it: what is answered comes by
+// Chunks or Next while the agent still works, and by Result behind that. It must be read to its end, or closed: what
+// waits of it counts against Config.MaxBuffered, and after Config.Stall a call that is not read and holds up others
+// fails with STREAM_ABORTED. Its methods are for one goroutine, but for Close.
 type Call struct {
 	id      string
 	to      string
@@ -47,7 +47,8 @@ type Answer struct {
 	Status int             // of the result of a handoff: its code, as of HTTP; else 0
 }
 
-// Bytes returns what Body stands for: the bytes that base64 is of, the text of a string, any other JSON as it is. An error where base64 is none.
+// Bytes returns what Body stands for: the bytes that base64 is of, the text of a string, any other JSON as it is. An
+// error where base64 is none.
 func (a Answer) Bytes() ([]byte, error) {
 	switch {
 	case len(a.Body) == 0 || a.Body[0] != '"':
@@ -74,8 +75,8 @@ func (e *AnswerError) Unwrap() error { return e.Err }
 // Agent returns whom the call is to.
 func (t *Call) Agent() string { return t.to }
 
-// Next returns the next piece of the answer. It blocks while there is none, and returns io.EOF behind the last one: then
-// Result has what comes behind them.
+// Next returns the next piece of the answer. It blocks while there is none, and returns io.EOF behind the last one:
+// then Result has what comes behind them.
 func (t *Call) Next(ctx context.Context) (Answer, error) {
 	defer t.waiters.expect()()
 	for done := t.f.done; ; {
@@ -109,8 +110,8 @@ func (t *Call) Chunks() iter.Seq2[Answer, error] {
 	}
 }
 
-// Result waits for the end of the answer and returns what stands there: the whole answer, where it did not come in pieces.
-// Pieces that were not read are passed over.
+// Result waits for the end of the answer and returns what stands there: the whole answer, where it did not come in
+// pieces. Pieces that were not read are passed over.
 func (t *Call) Result(ctx context.Context) (Answer, error) {
 	for {
 		switch _, err := t.Next(ctx); {
@@ -168,8 +169,8 @@ func (t *Call) end(err error) {
 	signal(t.ready)
 }
 
-// deliver takes in a piece, or the end. It reports whether that was the end. Behind what the mailbox has dropped nothing is taken in: the call is
-// sent again on the next connection, and all its pieces come again.
+// deliver takes in a piece, or the end. It reports whether that was the end. Behind what the mailbox has dropped
+// nothing is taken in: the call is sent again on the next connection, and all its pieces come again.
 func (t *Call) deliver(f *wire.Frame) bool {
 	t.log.mu.Lock()
 	defer t.log.mu.Unlock()

@@ -11,7 +11,8 @@ import (
 // savePause is how long positions may be younger than what State has of them.
 const savePause = time.Second
 
-// checkpoints are the positions up to which the application is done with its mailbox and its spaces: edges are told, and Config.State.
+// checkpoints are the positions up to which the application is done with its mailbox and its spaces: edges are told,
+// and Config.State.
 type checkpoints struct {
 	store  State // nil: none are kept
 	log    *slog.Logger

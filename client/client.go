@@ -71,8 +71,8 @@ func newClient(cfg Config) (*Client, error) {
 // Agent returns the id that the client is.
 func (c *Client) Agent() string { return c.cfg.Agent }
 
-// UpdateCard replaces what the directory says of the agent, and returns when it says so. It stays what is registered, also where the client connects
-// again. Where it is refused the card of before stays.
+// UpdateCard replaces what the directory says of the agent, and returns when it says so. It stays what is registered,
+// also where the client connects again. Where it is refused the card of before stays.
 func (c *Client) UpdateCard(ctx context.Context, card Card) error {
 	cfg := c.cfg
 	cfg.Card = card

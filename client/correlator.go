@@ -169,7 +169,8 @@ func (c *correlator) gaveUp(key requestKey) bool {
 	return c.abandoned.has(key)
 }
 
-// stalest returns the call with most bytes among those that have not been read for so long. It is called with the mailbox's lock held.
+// stalest returns the call with most bytes among those that have not been read for so long. It is called with the
+// mailbox's lock held.
 func (c *correlator) stalest(now time.Time, stall time.Duration) (worst *Call) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

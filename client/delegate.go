@@ -20,11 +20,15 @@ type Candidate struct {
 // cardsAtOnce is how many cards are asked for at a time.
 const cardsAtOnce = 8
 
-// Delegate has another agent, of any dialect, do something: it looks for those that fit, asks them for their cards, several at a time, has choose choose one of those that have answered, the best that the directory knows first, and
-// hands the request off to it. What becomes of that is told by the Call, as by [Client.Handoff]. The context governs all of it.
+// Delegate has another agent, of any dialect, do something: it looks for those that fit, asks them for their cards,
+// several at a time, has choose choose one of those that have answered, the best that the directory knows first, and
+// hands the request off to it. What becomes of that is told by the Call, as by [Client.Handoff]. The context governs
+// all of it.
 //
-// choose returns the id of the chosen one, and may complete the request by what the card says; its error is Delegate's. Where it is nil the first is chosen. Where the request has no path then, it
-// is that of the skill that was looked for, as the card has it, and else "/" and the skill's name; so it is with the method. Of one that fits a goal it is the first skill of the card.
+// choose returns the id of the chosen one, and may complete the request by what the card says; its error is Delegate's.
+// Where it is nil the first is chosen. Where the request has no path then, it is that of the skill that was looked for,
+// as the card has it, and else "/" and the skill's name; so it is with the method. Of one that fits a goal it is the
+// first skill of the card.
 //
 // NOT_FOUND where nobody fits; where nobody that fits has answered, why the first has not.
 func (c *Client) Delegate(ctx context.Context, q Query, choose func([]Candidate, *Handoff) (id string, err error), h Handoff) (*Call, error) {

@@ -93,7 +93,8 @@ func handshakeError(err error, r *http.Response) error {
 	return e
 }
 
-// reason is why an upgrade was refused: in the edge's own words, or by the status where something before the edge has answered.
+// reason is why an upgrade was refused: in the edge's own words, or by the status where something before the edge has
+// answered.
 func reason(r *http.Response) *agora.Error {
 	body, _ := io.ReadAll(io.LimitReader(r.Body, maxReason)) // of a broken answer there is the status
 	code, message, ok := strings.Cut(strings.TrimSpace(string(body)), ": ")

@@ -60,9 +60,9 @@ func (l *inlog) enter(f *wire.Frame) (ticket uint64, fresh bool) {
 	return ticket, true
 }
 
-// begin makes seq the position after which the log goes on, if none is known, or where the edge goes on before the one that was stated: that is none of
-// the log's, as the position in a receipt is another mailbox's, or the log has lost what it had. Streams that were read end then: their parts come from the
-// beginning again, or never.
+// begin makes seq the position after which the log goes on, if none is known, or where the edge goes on before the one
+// that was stated: that is none of the log's, as the position in a receipt is another mailbox's, or the log has lost
+// what it had. Streams that were read end then: their parts come from the beginning again, or never.
 func (l *inlog) begin(seq uint64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -117,8 +117,8 @@ func (l *inlog) settle(ticket uint64) {
 	}
 }
 
-// done marks a message, or an event, as dealt with. One whose parts follow is that once these were read to their end, or given up:
-// a program that ends before gets all of it again, as nothing can be made of a rest without its beginning.
+// done marks a message, or an event, as dealt with. One whose parts follow is that once these were read to their end,
+// or given up: a program that ends before gets all of it again, as nothing can be made of a rest without its beginning.
 func (l *inlog) done(ticket uint64, parts *inStream) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

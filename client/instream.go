@@ -89,7 +89,8 @@ func (s *inStream) drop() {
 	s.log.freed()
 }
 
-// settle settles what the stream began with, if the application is done with all of it. It is called with the lock held.
+// settle settles what the stream began with, if the application is done with all of it. It is called with the lock
+// held.
 func (s *inStream) settle() {
 	if s.left && s.err != nil && len(s.chunks) == 0 && s.log.err == nil {
 		s.left = false

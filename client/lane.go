@@ -72,7 +72,8 @@ func (o *outbox) hold(key outKey, n uint64, id string, err *agora.Error) bool {
 	return true
 }
 
-// overRate takes the news that number n was refused with RATE_LIMITED. Its frame fails, and nothing of what is behind it is lost.
+// overRate takes the news that number n was refused with RATE_LIMITED. Its frame fails, and nothing of what is behind
+// it is lost.
 func (o *outbox) overRate(to laneKey, n uint64) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -48,8 +48,8 @@ func (l *link) answer(id string) (*wire.Frame, error) {
 }
 
 // begin acknowledges what was dealt with before the connection, which is nothing new: it tells the edge that this
-// client acknowledges, so that what it writes from now on is not taken for read when a pong comes. It comes before anything
-// is read: the pong of a ping that came with the first message would be believed.
+// client acknowledges, so that what it writes from now on is not taken for read when a pong comes. It comes before
+// anything is read: the pong of a ping that came with the first message would be believed.
 func (l *link) begin() error {
 	if !l.placed {
 		return nil
@@ -82,9 +82,10 @@ func (l *link) pong(data string) error {
 	return l.extend()
 }
 
-// patience is how long the edge may be silent. It answers our pings, of which
-// there are three in a heartbeat, but not while it reads no faster than a rate allows. Where the edge's machine is gone, its sessions are over after
-// a lease and the grace (10 s and 30 s): the client should be elsewhere by then. Where heartbeats are short, one and a half of them pass.
+// patience is how long the edge may be silent. It answers our pings, of which there are three in a heartbeat, but not
+// while it reads no faster than a rate allows. Where the edge's machine is gone, its sessions are over after a lease
+// and the grace (10 s and 30 s): the client should be elsewhere by then. Where heartbeats are short, one and a half of
+// them pass.
 func (l *link) patience() time.Duration { return max(l.heartbeat, min(l.heartbeat*3/2, shortSilence)) }
 
 // shortSilence bounds one and a half heartbeats. Of a longer heartbeat one has to do.

@@ -6,10 +6,10 @@ import (
 	"sync"
 )
 
-// Messages yields what other agents send, in order, but for the replies that
-// Request waits for. Several loops share the messages among them. A message is acknowledged when the loop goes on, and one that is streamed
-// when its stream was read to its end, or closed, as well: what was not comes again, whole, to the next run of the program. It ends with
-// an error, always: that of ctx, or why the client is over.
+// Messages yields what other agents send, in order, but for the replies that Request waits for. Several loops share the
+// messages among them. A message is acknowledged when the loop goes on, and one that is streamed when its stream was
+// read to its end, or closed, as well: what was not comes again, whole, to the next run of the program. It ends with an
+// error, always: that of ctx, or why the client is over.
 func (c *Client) Messages(ctx context.Context) iter.Seq2[*Message, error] {
 	return func(yield func(*Message, error) bool) {
 		for {
@@ -27,9 +27,10 @@ func (c *Client) Messages(ctx context.Context) iter.Seq2[*Message, error] {
 	}
 }
 
-// Receive returns the next message that another agent sends, waiting for it, for a program that says itself when it is done with it: such a message is
-// acknowledged by [Message.Ack] and not before. Acknowledgements are cumulative: what comes behind a message that is not acknowledged comes again
-// with it, to the next run of the program, although it may have been acknowledged. Its errors are those that end [Client.Messages].
+// Receive returns the next message that another agent sends, waiting for it, for a program that says itself when it is
+// done with it: such a message is acknowledged by [Message.Ack] and not before. Acknowledgements are cumulative: what
+// comes behind a message that is not acknowledged comes again with it, to the next run of the program, although it may
+// have been acknowledged. Its errors are those that end [Client.Messages].
 func (c *Client) Receive(ctx context.Context) (*Message, error) { return c.mail.take(ctx) }
 
 // Handle calls f for each message, for up to Config.Handlers at a time, each

@@ -25,7 +25,8 @@ type mailbox struct {
 // requestOf names a request that came in: who has sent it, and its request_id.
 type requestOf struct{ from, id string }
 
-// newMailLog returns the log of a mailbox. When bytes are freed in it, waiters are told, and the writer where frames were dropped.
+// newMailLog returns the log of a mailbox. When bytes are freed in it, waiters are told, and the writer where frames
+// were dropped.
 func newMailLog(stall time.Duration, waiters *waiters, wake func()) *inlog {
 	l := &inlog{stall: stall, wake: wake, streams: map[streamKey]*inStream{}}
 	l.freed = func() {
@@ -117,8 +118,9 @@ func (m *mailbox) unblock() {
 	}
 }
 
-// position returns the position that a registration states, after which delivery goes on. While all that comes may have been given to an earlier run of the
-// program it states none, as edges mark nothing behind one that is stated: they know it, and what comes again is dropped.
+// position returns the position that a registration states, after which delivery goes on. While all that comes may have
+// been given to an earlier run of the program it states none, as edges mark nothing behind one that is stated: they
+// know it, and what comes again is dropped.
 func (m *mailbox) position() (seq uint64, known bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -246,7 +248,8 @@ func (m *mailbox) over(key streamKey, f *wire.Frame) news {
 	return nothing
 }
 
-// giveUp tells whoever answers a request that its sender has given it up, now or when it is asked for. It is called with the lock held.
+// giveUp tells whoever answers a request that its sender has given it up, now or when it is asked for. It is called
+// with the lock held.
 func (m *mailbox) giveUp(key requestOf, typ string) {
 	if typ != "cancel" && typ != "error" {
 		return

@@ -49,7 +49,8 @@ func (m *memberships) enlist(name string, opts []JoinOptions) (*Space, *wire.Fra
 	return s, q
 }
 
-// enter returns the space of that name, made anew if there was none: then left is where an earlier run was in it, if one was.
+// enter returns the space of that name, made anew if there was none: then left is where an earlier run was in it, if
+// one was.
 func (m *memberships) enter(name string) (s *Space, left uint64, was bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -137,8 +138,8 @@ func (m *memberships) rejoins() []*frame {
 	return all
 }
 
-// failJoin ends a space that a new session was not let into again. Where that was refused for the moment, it asks again after a pause: the client is a
-// member until it is told otherwise.
+// failJoin ends a space that a new session was not let into again. Where that was refused for the moment, it asks again
+// after a pause: the client is a member until it is told otherwise.
 func (m *memberships) failJoin(f *wire.Frame, why *agora.Error) {
 	s := m.space(f.Space)
 	switch {

@@ -36,8 +36,8 @@ type Message struct {
 	ends   context.CancelCauseFunc // of its Context; nil where that was not asked for
 }
 
-// RequestID returns the name of the request that the message is or answers: the one beside its payload, as messages that cross dialects have it, or
-// else the payload's request_id; "" where it has none.
+// RequestID returns the name of the request that the message is or answers: the one beside its payload, as messages
+// that cross dialects have it, or else the payload's request_id; "" where it has none.
 func (m *Message) RequestID() string {
 	if m.named != "" {
 		return m.named
@@ -82,8 +82,8 @@ func (m *Message) Text(ctx context.Context) (string, error) {
 	return m.in.text(ctx)
 }
 
-// EndPayload returns the payload of the stream's normal end, byte for byte, once all of the stream was read: what a dialect has to say behind the
-// text. It is nil where there is none.
+// EndPayload returns the payload of the stream's normal end, byte for byte, once all of the stream was read: what a
+// dialect has to say behind the text. It is nil where there is none.
 func (m *Message) EndPayload() json.RawMessage {
 	if m.in == nil {
 		return nil
@@ -108,8 +108,9 @@ func (m *Message) Close() error {
 	return nil
 }
 
-// Err returns the error that a reply says in place of an answer, {"error":{"code","message"}}: in its payload, or in that of its stream's end once all
-// of that was read. It is nil where it says none; errors are [agora.Error] with their code.
+// Err returns the error that a reply says in place of an answer, {"error":{"code","message"}}: in its payload, or in
+// that of its stream's end once all of that was read. It is nil where it says none; errors are [agora.Error] with their
+// code.
 func (m *Message) Err() error {
 	payload := m.Payload
 	if m.Stream {
@@ -165,8 +166,9 @@ func (m *Message) ReplyStream(ctx context.Context, payload any) (*Stream, error)
 	return m.sender.openStream(ctx, &frame{typ: "reply", to: laneKey{agent: m.From}, stream: stream, more: true, body: body, request: m.named}, ends)
 }
 
-// Context returns a context for what it takes to answer the message. It ends with ctx, when the sender waits no longer by its Deadline, and with the cause [ErrCancelled] when the
-// sender has given up the request, or a streamed reply to it. It is asked for once, before a ReplyStream; the caller owes a call of the function, which frees it.
+// Context returns a context for what it takes to answer the message. It ends with ctx, when the sender waits no longer
+// by its Deadline, and with the cause [ErrCancelled] when the sender has given up the request, or a streamed reply to
+// it. It is asked for once, before a ReplyStream; the caller owes a call of the function, which frees it.
 func (m *Message) Context(ctx context.Context) (context.Context, context.CancelFunc) {
 	free := func() {}
 	if !m.Deadline.IsZero() {
@@ -196,8 +198,8 @@ func (m *Message) Context(ctx context.Context) (context.Context, context.CancelF
 	}
 }
 
-// Ack acknowledges a message of [Client.Receive]. One that is streamed is acknowledged when its stream was read to its end or closed, as well. It never
-// blocks; a second one changes nothing.
+// Ack acknowledges a message of [Client.Receive]. One that is streamed is acknowledged when its stream was read to its
+// end or closed, as well. It never blocks; a second one changes nothing.
 func (m *Message) Ack() { m.done() }
 
 // done acknowledges the message, one with parts once they were read to their end or given up.

@@ -300,7 +300,8 @@ func (o *outbox) withdraw(f *frame, err error) (sent bool) {
 	return f.sent
 }
 
-// abandon finishes the frame with an id, for which nobody waits any more, and sends another one where it was written. It returns false when it did not.
+// abandon finishes the frame with an id, for which nobody waits any more, and sends another one where it was written.
+// It returns false when it did not.
 func (o *outbox) abandon(id string, instead *frame) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()

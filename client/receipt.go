@@ -10,11 +10,13 @@ import (
 
 // SendOptions say what a sender wants besides.
 type SendOptions struct {
-	// Receipts are the tiers that [Pending.WaitFor] may wait for beside Stored: Delivered and Acked. Each costs a frame of the mailbox.
+	// Receipts are the tiers that [Pending.WaitFor] may wait for beside Stored: Delivered and Acked. Each costs a frame
+	// of the mailbox.
 	Receipts agora.Receipts
 }
 
-// maxWatched bounds the messages to one receiver whose later receipts are waited for; those of the oldest are then waited for no more.
+// maxWatched bounds the messages to one receiver whose later receipts are waited for; those of the oldest are then
+// waited for no more.
 const maxWatched = 1024
 
 // watch is a message whose tiers its sender asked for. The outbox's lock guards reached.
@@ -114,7 +116,8 @@ func (o *outbox) unwatch() {
 	}
 }
 
-// Reached returns the highest tier that the message is known to have reached: 0 while it is under way or where it could not be stored.
+// Reached returns the highest tier that the message is known to have reached: 0 while it is under way or where it could
+// not be stored.
 func (p *Pending) Reached() agora.Receipts {
 	p.sender.out.mu.Lock()
 	defer p.sender.out.mu.Unlock()
@@ -127,8 +130,10 @@ func (p *Pending) Reached() agora.Receipts {
 	return 0
 }
 
-// WaitFor waits until the message has reached a tier, which its [SendOptions] named or which is Stored, and returns nil then. Its errors are those of Wait, that of ctx,
-// MESSAGE_TOO_LARGE where its receiver takes no frame so large ([Config.MaxFrame]), and [ErrUnknown] where the session has ended, so that no receipt comes any more. INVALID_REQUEST where the tier was not asked for.
+// WaitFor waits until the message has reached a tier, which its [SendOptions] named or which is Stored, and returns nil
+// then. Its errors are those of Wait, that of ctx, MESSAGE_TOO_LARGE where its receiver takes no frame so large
+// ([Config.MaxFrame]), and [ErrUnknown] where the session has ended, so that no receipt comes any more. INVALID_REQUEST
+// where the tier was not asked for.
 func (p *Pending) WaitFor(ctx context.Context, tier agora.Receipts) error {
 	if err := p.Wait(ctx); err != nil || tier == agora.Stored {
 		return err

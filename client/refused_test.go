@@ -306,7 +306,8 @@ func TestALateTimeoutConcernsNoOtherMessage(t *testing.T) {
 	ask(t)
 }
 
-// A message that is too much holds up what was sent behind it, until that is heard again: streams among it lose nothing, and go on.
+// A message that is too much holds up what was sent behind it, until that is heard again: streams among it lose
+// nothing, and go on.
 func TestAStreamGoesOnBehindAMessageThatIsTooMuch(t *testing.T) {
 	p := newPeer(t)
 	c, conn := dial(t, p, Config{})

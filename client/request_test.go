@@ -219,7 +219,8 @@ func TestExchangeStreamsBothWays(t *testing.T) {
 	}
 }
 
-// A request whose context is cancelled is given up for the agent that was asked as well; one whose time is over need not be, as the edge tells of that.
+// A request whose context is cancelled is given up for the agent that was asked as well; one whose time is over need
+// not be, as the edge tells of that.
 func TestARequestThatIsCancelledIsGivenUpAtItsOtherEnd(t *testing.T) {
 	p := newPeer(t)
 	c, conn := dial(t, p, Config{})

@@ -118,7 +118,8 @@ func (s *sender) callTool(ctx context.Context, q *wire.Frame, arguments any) (*C
 	return s.begin(ctx, q, q.Arguments)
 }
 
-// openStream opens a stream by its first frame. ends is called when it fails, with the outbox's lock held; it may be nil.
+// openStream opens a stream by its first frame. ends is called when it fails, with the outbox's lock held; it may be
+// nil.
 func (s *sender) openStream(ctx context.Context, f *frame, ends func()) (*Stream, error) {
 	st := s.newStream(ctx, f, ends)
 	f.deadline, _ = ctx.Deadline()

@@ -208,7 +208,8 @@ func TestANewSessionJoinsAgainWhereItWas(t *testing.T) {
 	}
 }
 
-// A space that can't be entered for the moment, as its log has no leader, is entered when it can be: also where the connection is lost meanwhile.
+// A space that can't be entered for the moment, as its log has no leader, is entered when it can be: also where the
+// connection is lost meanwhile.
 func TestANewSessionJoinsAgainUntilItIsLetIn(t *testing.T) {
 	p := newPeer(t)
 	c, conn := dial(t, p, Config{})

@@ -155,7 +155,8 @@ func (s *Space) rejoins(id string) bool {
 	return id != "" && s.rejoin == id
 }
 
-// pause returns how long to wait before the join that was refused is sent again: at least that long, and longer from time to time.
+// pause returns how long to wait before the join that was refused is sent again: at least that long, and longer from
+// time to time.
 func (s *Space) pause(least time.Duration) time.Duration {
 	s.log.mu.Lock()
 	defer s.log.mu.Unlock()

@@ -86,8 +86,8 @@ func (s *Stream) chunk(text []byte) error {
 // returned nil, everything that was written is stored.
 func (s *Stream) Close() error { return s.finish(nil) }
 
-// CloseWith is Close with a payload that the end carries; see [Message.EndPayload]. An event of a space has none: then it is an
-// INVALID_REQUEST error, and the stream stays open.
+// CloseWith is Close with a payload that the end carries; see [Message.EndPayload]. An event of a space has none: then
+// it is an INVALID_REQUEST error, and the stream stays open.
 func (s *Stream) CloseWith(payload any) error {
 	body, err := encode(payload)
 	if err == nil && s.out.key.to.space != "" {

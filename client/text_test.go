@@ -49,7 +49,8 @@ func FuzzMember(f *testing.F) {
 	})
 }
 
-// FuzzJoiner holds that text comes out the same however it was cut into raw pieces, but between the halves of one escape.
+// FuzzJoiner holds that text comes out the same however it was cut into raw pieces, but between the halves of one
+// escape.
 func FuzzJoiner(f *testing.F) {
 	f.Add(`a\ud83d\ude00\\ud83d\ude00\ud83d`, uint8(6))
 	f.Add(`\ud83d`, uint8(1))

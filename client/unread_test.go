@@ -9,8 +9,8 @@ import (
 	"github.com/agora-relay/agora/internal/await"
 )
 
-// For a client that never acknowledges, an edge takes what it has written for read. This one does, but perhaps not before
-// its application has taken a first message: so it says so on every connection, before anything comes.
+// For a client that never acknowledges, an edge takes what it has written for read. This one does, but perhaps not
+// before its application has taken a first message: so it says so on every connection, before anything comes.
 func TestEveryConnectionBeginsWithAnAcknowledgement(t *testing.T) {
 	t.Parallel()
 	p := newPeer(t)
@@ -46,7 +46,8 @@ func TestTheFirstAcknowledgementComesBeforeAnyPong(t *testing.T) {
 	c(t).Close()
 }
 
-// What can be made of the rest of a stream without its beginning? A program that ends in the midst of one is given all of it again.
+// What can be made of the rest of a stream without its beginning? A program that ends in the midst of one is given all
+// of it again.
 func TestAStreamIsAcknowledgedWhenAllOfItWasRead(t *testing.T) {
 	t.Parallel()
 	for name, over := range map[string]func(*testing.T, *Message){

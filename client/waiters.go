@@ -2,7 +2,8 @@ package client
 
 import "sync/atomic"
 
-// waiters counts the calls that wait for an answer, which may stand behind frames that the application has not taken: while there are any, reading goes on.
+// waiters counts the calls that wait for an answer, which may stand behind frames that the application has not taken:
+// while there are any, reading goes on.
 type waiters struct {
 	n    atomic.Int32
 	room chan struct{} // holds a token when bytes were freed or a call began to wait

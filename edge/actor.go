@@ -30,7 +30,8 @@ func (n *Node) actor(p *Principal) *Actor {
 	return a
 }
 
-// Speaker returns an actor that may nothing, as whose counts what an agent of a tenant says that nobody has asked who it is.
+// Speaker returns an actor that may nothing, as whose counts what an agent of a tenant says that nobody has asked who
+// it is.
 func (n *Node) Speaker(tenant string) *Actor { return n.actor(&Principal{Tenant: tenant}) }
 
 // Spaces returns the tenant's spaces, sorted by name. FORBIDDEN, RATE_LIMITED.

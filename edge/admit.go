@@ -23,14 +23,14 @@ type Admission struct {
 }
 
 // Admit lets in what comes from an address with credentials, by the word of the edge's limits and of its verifier; what
-// costs next to nothing to refuse is asked first. It blocks for as long as the verifier does. RATE_LIMITED, UNAVAILABLE,
-// UNAUTHORIZED. On success the caller owes a call of Release.
+// costs next to nothing to refuse is asked first. It blocks for as long as the verifier does. RATE_LIMITED,
+// UNAVAILABLE, UNAUTHORIZED. On success the caller owes a call of Release.
 func (n *Node) Admit(ctx context.Context, from netip.Addr, c Credentials) (Admission, error) {
 	return n.limits.Admit(ctx, from, c)
 }
 
-// AdmitBy is [Node.Admit] of what presents its credentials only when it has counted for its address: present returns them,
-// and may block. Its error refuses.
+// AdmitBy is [Node.Admit] of what presents its credentials only when it has counted for its address: present returns
+// them, and may block. Its error refuses.
 func (n *Node) AdmitBy(ctx context.Context, from netip.Addr, present func() (Credentials, error)) (Admission, error) {
 	return n.limits.AdmitBy(ctx, from, present)
 }
@@ -40,7 +40,8 @@ func (e *Entrance) Admit(ctx context.Context, from netip.Addr, c Credentials) (A
 	return e.AdmitBy(ctx, from, func() (Credentials, error) { return c, nil })
 }
 
-// AdmitBy is [Node.AdmitBy]. Among the edge's connections it counts once its credentials are good: strangers take no place there.
+// AdmitBy is [Node.AdmitBy]. Among the edge's connections it counts once its credentials are good: strangers take no
+// place there.
 func (e *Entrance) AdmitBy(ctx context.Context, from netip.Addr, present func() (Credentials, error)) (_ Admission, err error) {
 	var a Admission
 	defer func() {
@@ -70,7 +71,8 @@ func (e *Entrance) AdmitBy(ctx context.Context, from netip.Addr, present func() 
 	return a, nil
 }
 
-// From returns the address that it comes from, by the word of trusted proxies; an invalid one after Release, and where the edge has made the connection.
+// From returns the address that it comes from, by the word of trusted proxies; an invalid one after Release, and where
+// the edge has made the connection.
 func (a Admission) From() netip.Addr {
 	if a.permit == nil {
 		return netip.Addr{}
@@ -84,8 +86,8 @@ func (a Admission) Slot() *admission.Slot { return a.slot }
 // Attach says which connection was let in: from now on what that holds is counted, and it may be closed for it.
 func (a Admission) Attach(c admission.Sheddable) { a.slot.Attach(c) }
 
-// MarkActive has the connection sampled until it holds nothing and is not at work. A connection calls it once it has begun to
-// work, or holds something.
+// MarkActive has the connection sampled until it holds nothing and is not at work. A connection calls it once it has
+// begun to work, or holds something.
 func (a Admission) MarkActive() { a.slot.MarkActive() }
 
 // Share returns how much of its usual bound a queue for it may hold, in parts of [admission.FullShare].
@@ -104,5 +106,6 @@ func (a Admission) Release() {
 	}
 }
 
-// Overloaded is why a connection is closed that is shed. Its door closes it so when it is told to [admission.Sheddable.Shed].
+// Overloaded is why a connection is closed that is shed. Its door closes it so when it is told to
+// [admission.Sheddable.Shed].
 var Overloaded = Reason{Cause: Shed, Text: "the edge holds more than it can: try again later"}

@@ -12,18 +12,21 @@ import (
 	"github.com/agora-relay/agora/presence"
 )
 
-// A session whose connection an edge has dialled ([Hello.Dialled]) can't come back by itself when its edge dies or drains: another edge adopts
-// it, which dials its agent anew. Every edge looks for such sessions, if it has a door of their dialect. Whoever can dial the agent claims
-// the session under the epoch that it has seen: of several the first one has it, as the others find another epoch.
+// A session whose connection an edge has dialled ([Hello.Dialled]) can't come back by itself when its edge dies or
+// drains: another edge adopts it, which dials its agent anew. Every edge looks for such sessions, if it has a door of
+// their dialect. Whoever can dial the agent claims the session under the epoch that it has seen: of several the first
+// one has it, as the others find another epoch.
 
 // Adopter is a door for agents that an edge dials.
 type Adopter interface {
-	// Adopt dials o.Address by [Node.Dialer] and opens the session by o.Open, whose error it returns as it is. It ends with ctx. The
-	// session is the door's then, as one that it has opened by itself. It may be called for many agents at the same time.
+	// Adopt dials o.Address by [Node.Dialer] and opens the session by o.Open, whose error it returns as it is. It ends
+	// with ctx. The session is the door's then, as one that it has opened by itself. It may be called for many agents
+	// at the same time.
 	Adopt(ctx context.Context, o *Orphan) error
 }
 
-// Adopts has the node adopt sessions of a dialect through a door, until the node is closed. It is called once for a dialect.
+// Adopts has the node adopt sessions of a dialect through a door, until the node is closed. It is called once for a
+// dialect.
 func (n *Node) Adopts(dialect string, door Adopter) {
 	if n.dials.adoptBy(dialect, door) {
 		n.owner.LookAfterDialled()
@@ -41,9 +44,9 @@ type Orphan struct {
 	opened bool
 }
 
-// Open goes on with the session through a connection: as [Actor.Open] with what o knows of the session, and its place in what the edge counts. Where
-// it fails, as another edge was faster, the connection is to be closed. From h it takes what the door says of the connection; its card, unless
-// that is to be another one, and its principal are as they were.
+// Open goes on with the session through a connection: as [Actor.Open] with what o knows of the session, and its place
+// in what the edge counts. Where it fails, as another edge was faster, the connection is to be closed. From h it takes
+// what the door says of the connection; its card, unless that is to be another one, and its principal are as they were.
 func (o *Orphan) Open(ctx context.Context, h Hello, conn Conn) (*Session, Welcome, error) {
 	if h.Card.ID == "" {
 		h.Card.ID = o.seen.Agent
@@ -55,7 +58,8 @@ func (o *Orphan) Open(ctx context.Context, h Hello, conn Conn) (*Session, Welcom
 	return s, w, err
 }
 
-// Admission is the place of the session's connection in what the edge counts. Once the session is open the door owes a call of Release.
+// Admission is the place of the session's connection in what the edge counts. Once the session is open the door owes a
+// call of Release.
 func (o *Orphan) Admission() Admission { return Admission{Actor: o.Actor, slot: o.slot} }
 
 // adoptTime bounds dialling, and the claim.
@@ -67,7 +71,8 @@ func (d *dials) can(o presence.Orphan) bool {
 	return err == nil && d.adopter(dialect) != nil
 }
 
-// adopt has the door of its dialect dial an agent for an actor. ErrAdopted where somebody else goes on with the session.
+// adopt has the door of its dialect dial an agent for an actor. ErrAdopted where somebody else goes on with the
+// session.
 func (d *dials) adopt(ctx context.Context, o presence.Orphan, a *Actor) error {
 	dialect, _, err := readVouched(o.Dial.By)
 	if err != nil {
@@ -104,10 +109,11 @@ func (d *dials) adopt(ctx context.Context, o presence.Orphan, a *Actor) error {
 	return err
 }
 
-// Adopt has this edge adopt an agent's session at once, where no edge that lives holds it: for a door that hears from an agent whose session is not
-// here. It returns nil once an edge holds the session, or where one does that can't be asked now. Errors: AGENT_NOT_FOUND where there is no session that
-// an edge has dialled, UNAUTHORIZED, FORBIDDEN where it is another principal's, or its address may not be dialled from here, UNAVAILABLE. It may take as
-// long as dialling, and a lease.
+// Adopt has this edge adopt an agent's session at once, where no edge that lives holds it: for a door that hears from
+// an agent whose session is not here. It returns nil once an edge holds the session, or where one does that can't be
+// asked now. Errors: AGENT_NOT_FOUND where there is no session that an edge has dialled, UNAUTHORIZED, FORBIDDEN where
+// it is another principal's, or its address may not be dialled from here, UNAVAILABLE. It may take as long as dialling,
+// and a lease.
 func (a *Actor) Adopt(ctx context.Context, id agora.AgentID) error {
 	if err := errors.Join(a.Check(), a.mayBe(id)); err != nil {
 		return agora.AsError(err)

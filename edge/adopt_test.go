@@ -73,7 +73,8 @@ func adopted(t *testing.T, c *agoratest.Cluster, id agora.AgentID, n *agoratest.
 	return by
 }
 
-// What an agent that is dialled had goes on at another edge when its own is killed: the session, its spaces, its streams, and each message once.
+// What an agent that is dialled had goes on at another edge when its own is killed: the session, its spaces, its
+// streams, and each message once.
 func TestAnAgentIsDialledByAnotherEdgeWhenItsOwnIsKilled(t *testing.T) {
 	t.Parallel()
 	c := dialling(t, agoratest.Options{Leases: []time.Duration{endless}})
@@ -299,7 +300,8 @@ func TestAnAgentThatIsBackIsDialledAgainWithinItsGrace(t *testing.T) {
 	}
 }
 
-// Who has an address is the first of those that claim it at the same instant, at whatever edge; the other is told which address is taken.
+// Who has an address is the first of those that claim it at the same instant, at whatever edge; the other is told which
+// address is taken.
 func TestAnAddressIsOneAgents(t *testing.T) {
 	t.Parallel()
 	c := dialling(t, agoratest.Options{Edges: 2, Node: edge.Config{Lease: watchful, Probe: time.Minute}})
@@ -324,7 +326,8 @@ func TestAnAddressIsOneAgents(t *testing.T) {
 	}
 }
 
-// An address is its agent's as long as its session, or until that has another one; and whoever it is has it again after that.
+// An address is its agent's as long as its session, or until that has another one; and whoever it is has it again after
+// that.
 func TestAnAddressIsFreeWhenItsSessionIsOver(t *testing.T) {
 	t.Parallel()
 	c := dialling(t, agoratest.Options{Edges: 2})
@@ -346,7 +349,8 @@ func TestAnAddressIsFreeWhenItsSessionIsOver(t *testing.T) {
 	dialled(t, c, 0, "a", n)
 }
 
-// Somebody else answers at the address of an agent that has died: it makes room, and is not dialled any more under its old name.
+// Somebody else answers at the address of an agent that has died: it makes room, and is not dialled any more under its
+// old name.
 func TestADeadAgentsAddressIsAnothers(t *testing.T) {
 	t.Parallel()
 	c := dialling(t, agoratest.Options{Edges: 2, Node: edge.Config{Lease: watchful, Probe: 200 * time.Millisecond}})
@@ -373,8 +377,8 @@ func TestADeadAgentsAddressIsAnothers(t *testing.T) {
 	}
 }
 
-// Redis comes back empty: living edges tell it whom they have dialled and where, so that addresses stay their agents', and an edge that dies
-// later leaves its agents to others.
+// Redis comes back empty: living edges tell it whom they have dialled and where, so that addresses stay their agents',
+// and an edge that dies later leaves its agents to others.
 func TestADialledSessionSurvivesThatRedisLosesEverything(t *testing.T) {
 	if testing.Short() {
 		t.Skip("left to make test")
@@ -398,8 +402,8 @@ func TestADialledSessionSurvivesThatRedisLosesEverything(t *testing.T) {
 	n.Await("sender 1")
 }
 
-// Redis comes back empty, an edge tells it of a session that speaks, and dies before its lease is there again. The lease of that edge is renewed so seldom that
-// this is nearly always so.
+// Redis comes back empty, an edge tells it of a session that speaks, and dies before its lease is there again. The
+// lease of that edge is renewed so seldom that this is nearly always so.
 func TestADialledSessionSurvivesItsEdgeThatDiesBehindALoss(t *testing.T) {
 	if testing.Short() {
 		t.Skip("left to make test")
@@ -419,7 +423,8 @@ func TestADialledSessionSurvivesItsEdgeThatDiesBehindALoss(t *testing.T) {
 	n.Await("sender 1")
 }
 
-// The principal of an adopted session is the one that had it opened: what was taken from that, or has ended, is not adopted, nor what is another's.
+// The principal of an adopted session is the one that had it opened: what was taken from that, or has ended, is not
+// adopted, nor what is another's.
 func TestASessionIsAdoptedByTheRightsThatOpenedIt(t *testing.T) {
 	t.Parallel()
 	d := newDesk(map[string]edge.Principal{

@@ -9,7 +9,8 @@ import (
 	"github.com/agora-relay/agora/internal/agoratest"
 )
 
-// A process that comes back without the session's token can't know what the one before it had said: it numbers from 1, and nothing of that is a repetition.
+// A process that comes back without the session's token can't know what the one before it had said: it numbers from 1,
+// and nothing of that is a repetition.
 func TestWhoComesBackWithoutTheTokenIsANewProcessForWhatItSends(t *testing.T) {
 	t.Parallel()
 	c := start(t, agoratest.Options{})
@@ -68,7 +69,8 @@ func TestWhoComesBackWithoutTheTokenIsANewProcessForWhatItSends(t *testing.T) {
 	receiver.Expect(`{"type":"message_chunk","n":4,"chunk":"c"}`)
 }
 
-// A half-given answer of a process that is gone ends where another one takes its place: what this one answers is no rest of it.
+// A half-given answer of a process that is gone ends where another one takes its place: what this one answers is no
+// rest of it.
 func TestAHalfGivenAnswerIsAbortedWhenItsProcessIsReplaced(t *testing.T) {
 	t.Parallel()
 	c := start(t, agoratest.Options{Node: edge.Config{Confirm: time.Hour, Heartbeat: time.Hour, Timeout: 2 * time.Hour}}) // no pong proves that the question was read
@@ -94,7 +96,8 @@ func TestAHalfGivenAnswerIsAbortedWhenItsProcessIsReplaced(t *testing.T) {
 	asker.Expect(`{"type":"reply","stream_id":"r"}`, `{"type":"reply_chunk","chunk":"new"}`, `{"type":"reply_chunk","chunk":"new"}`, `{"type":"reply_end"}`)
 }
 
-// A number, or an index of a stream, that comes again with another body is no repetition: it is refused, and nobody is told that it is stored.
+// A number, or an index of a stream, that comes again with another body is no repetition: it is refused, and nobody is
+// told that it is stored.
 func TestANumberThatComesAgainWithAnotherBodyIsRefused(t *testing.T) {
 	t.Parallel()
 	c := start(t, agoratest.Options{})

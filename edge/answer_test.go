@@ -19,7 +19,8 @@ func piece(to agora.AgentID, part agora.Part, id, request, body string) agora.Me
 	return agora.Message{ID: id, Kind: agora.Reply, Part: part, To: agora.Address{Agent: to}, Body: []byte(body), Meta: agora.Meta{Parent: request}}
 }
 
-// Chunks that name a request open a stream with the first of them, wherever they come in, and the answer ends it. What is said again is not doubled.
+// Chunks that name a request open a stream with the first of them, wherever they come in, and the answer ends it. What
+// is said again is not doubled.
 func TestAnAnswerIsAStreamFromItsFirstChunkOn(t *testing.T) {
 	t.Parallel()
 	c := start(t, agoratest.Options{})
@@ -137,7 +138,8 @@ func TestAStreamOfOnesOwnGoesOnByItsRequest(t *testing.T) {
 	}
 }
 
-// Who can prove nothing has its mail again when it comes back without a word, and meanwhile its writers are not slowed for it.
+// Who can prove nothing has its mail again when it comes back without a word, and meanwhile its writers are not slowed
+// for it.
 func TestWhatWasWrittenToWhoCanProveNothingIsReadForItsWritersAlone(t *testing.T) {
 	t.Parallel()
 	const room = 64

@@ -41,8 +41,8 @@ func (d *approvals) DeliverDecision(ctx context.Context, q *approval.Approval) e
 	return err
 }
 
-// Decision returns a decision as the reply that its asker gets: what has decided it, byte for byte, and from who said it; else from the cluster,
-// {"approved", "by", "at", "note"?, "expired"?}, with the time in Unix seconds.
+// Decision returns a decision as the reply that its asker gets: what has decided it, byte for byte, and from who said
+// it; else from the cluster, {"approved", "by", "at", "note"?, "expired"?}, with the time in Unix seconds.
 func Decision(q *approval.Approval) agora.Message {
 	m := agora.Message{
 		Kind: agora.Reply, From: agora.Cluster, To: agora.ToAgent(q.Tenant, q.Agent), Meta: agora.Meta{Parent: q.ID, Request: q.ID, Trace: q.Trace},
@@ -76,7 +76,8 @@ func (d *approvals) decide(ctx context.Context, box string, m *agora.Message) er
 	return err
 }
 
-// of returns the box of the approval that a whole reply answers: that which its request has named, or the one that is pending; empty for none.
+// of returns the box of the approval that a whole reply answers: that which its request has named, or the one that is
+// pending; empty for none.
 func (d *approvals) of(m *agora.Message) string {
 	switch {
 	case d.book == nil:
@@ -104,8 +105,9 @@ func (d *approvals) of(m *agora.Message) string {
 
 var _ approval.Mailer = (*approvals)(nil)
 
-// decide decides an approval by a whole reply of the session's agent, and reports whether it is one: numbers before its own are settled first, as its receipt speaks
-// of them as well. What it answered when it came it answers then, though another has decided meanwhile.
+// decide decides an approval by a whole reply of the session's agent, and reports whether it is one: numbers before its
+// own are settled first, as its receipt speaks of them as well. What it answered when it came it answers then, though
+// another has decided meanwhile.
 func (o *outgoing) decide(ctx context.Context, m *agora.Message, c *Command) (is bool, err error) {
 	box := o.node.approvals.of(m)
 	if box == "" {

@@ -17,7 +17,8 @@ func risky(id string, to agora.AgentID) agora.Message {
 	return agora.Message{ID: id, To: agora.Address{Agent: to}, Body: []byte(`{"action":"require_approval","what":"rm"}`), Meta: agora.Meta{Request: id}}
 }
 
-// Whoever is asked decides by a reply like any, whatever its dialect, numbered or not, and the asker that does not wait is told by mail, once.
+// Whoever is asked decides by a reply like any, whatever its dialect, numbered or not, and the asker that does not wait
+// is told by mail, once.
 func TestTheReplyOfWhoWasAskedDecidesAnApproval(t *testing.T) {
 	t.Parallel()
 	c := start(t, agoratest.Options{Approvals: true})
@@ -56,7 +57,8 @@ func TestTheReplyOfWhoWasAskedDecidesAnApproval(t *testing.T) {
 	sub.ExpectNone(during(5 * time.Second)) // not by the edges that mail it later either
 }
 
-// A reply that names no request answers what is pending. When nothing is any more it is mail; but said again it is the decision that it was.
+// A reply that names no request answers what is pending. When nothing is any more it is mail; but said again it is the
+// decision that it was.
 func TestAReplyThatNamesNoRequestIsMailWhenNothingIsPending(t *testing.T) {
 	t.Parallel()
 	c := start(t, agoratest.Options{Approvals: true})
@@ -85,7 +87,8 @@ func TestAReplyThatNamesNoRequestIsMailWhenNothingIsPending(t *testing.T) {
 	sub.ExpectNone(during(200 * time.Millisecond))
 }
 
-// A stream decides nothing, whatever request it names or may be taken to answer: it is mail like any, once, and the approval stands open.
+// A stream decides nothing, whatever request it names or may be taken to answer: it is mail like any, once, and the
+// approval stands open.
 func TestAStreamedReplyOfWhoWasAskedForApprovalIsMail(t *testing.T) {
 	t.Parallel()
 	c := start(t, agoratest.Options{Approvals: true})

@@ -9,8 +9,9 @@ import (
 	"github.com/agora-relay/agora/internal/pause"
 )
 
-// arrivedUpTo tells the senders of what stands behind after and up to last that it has arrived, though nothing here knows what that was:
-// the agent came back and named last, say. A reader of the log finds out; arrivedUpTo does not wait for it.
+// arrivedUpTo tells the senders of what stands behind after and up to last that it has arrived, though nothing here
+// knows what that was: the agent came back and named last, say. A reader of the log finds out; arrivedUpTo does not
+// wait for it.
 func (o *receiptQueue) arrivedUpTo(after, last uint64) {
 	o.hold(after)
 	o.readBehind(after, last)
@@ -36,7 +37,8 @@ func (o *receiptQueue) readBehind(after, last uint64) {
 	})
 }
 
-// release ends what hold or willRead began, for what stands behind after and up to last; all says that its senders were told.
+// release ends what hold or willRead began, for what stands behind after and up to last; all says that its senders were
+// told.
 func (o *receiptQueue) release(all bool, after, last uint64) {
 	o.mu.Lock()
 	if !all { // the position stays before it, and the agent's next edge reads it
@@ -49,7 +51,8 @@ func (o *receiptQueue) release(all bool, after, last uint64) {
 	o.markMoved()
 }
 
-// readArrived reads what arrivedUpTo is about. It blocks until that is done, and returns false where the session is over and the log can't be read.
+// readArrived reads what arrivedUpTo is about. It blocks until that is done, and returns false where the session is
+// over and the log can't be read.
 func (o *receiptQueue) readArrived(after, last uint64) (all bool) {
 	inbox := o.node.cfg.Broker.Listen(o.address(), broker.From{After: after}, func() {})
 	defer inbox.Close()
@@ -75,7 +78,8 @@ func (o *receiptQueue) readArrived(after, last uint64) (all bool) {
 // pull is about how many bytes of the log are read at once.
 const pull = 64 << 10
 
-// arrived tells the sender of a message that it was written and has arrived, as far as it asked for that, or that it was not as the agent can't take it. It may have been told before.
+// arrived tells the sender of a message that it was written and has arrived, as far as it asked for that, or that it
+// was not as the agent can't take it. It may have been told before.
 func (o *receiptQueue) arrived(m *agora.Message) {
 	switch {
 	case m.Kind == agora.Receipt:
@@ -94,8 +98,8 @@ func (o *receiptQueue) arrived(m *agora.Message) {
 	}
 }
 
-// lose forgets what the senders of whole messages wanted to know that were handed to the door, and that no reader gets. What was not reported as written
-// yet is remembered until it is.
+// lose forgets what the senders of whole messages wanted to know that were handed to the door, and that no reader gets.
+// What was not reported as written yet is remembered until it is.
 func (o *receiptQueue) lose(at span) {
 	if o == nil {
 		return

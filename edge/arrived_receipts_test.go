@@ -14,7 +14,8 @@ import (
 	"github.com/agora-relay/agora/presence"
 )
 
-// Who comes back and names the last position it has has thereby acknowledged all up to it, wherever it was given that: its senders hear so.
+// Who comes back and names the last position it has has thereby acknowledged all up to it, wherever it was given that:
+// its senders hear so.
 func TestAReceiverThatReturnsHasAcknowledgedWhatItNames(t *testing.T) {
 	t.Parallel()
 	for name, back := range map[string]struct {
@@ -119,8 +120,8 @@ func TestAnAcknowledgementOutlivesTheEdgeThatHeardIt(t *testing.T) {
 	from.Await(`{"type":"receipt","request_id":"m-2","status":"acked"}`)
 }
 
-// acknowledges has an agent at edge 1 get two messages, of which the sender wants to know of the second, and acknowledge both while that edge can't tell it so.
-// It returns their positions.
+// acknowledges has an agent at edge 1 get two messages, of which the sender wants to know of the second, and
+// acknowledge both while that edge can't tell it so. It returns their positions.
 func acknowledges(c *agoratest.Cluster, from, to *agoratest.Client, away func()) (first, last uint64) {
 	from.Send(`{"type":"send","to":"to","payload":1}`, `{"type":"send","id":"m-2","to":"to","payload":2,"receipts":["acked"]}`)
 	first, last = got(to, 1).Seq(), got(to, 2).Seq()
@@ -141,7 +142,8 @@ func standing(t *testing.T, c *agoratest.Cluster, id agora.AgentID, states ...st
 	return confirmed
 }
 
-// A socket that is lost says where its agent stands before its senders are told: should the edge die in between, its next one tells them.
+// A socket that is lost says where its agent stands before its senders are told: should the edge die in between, its
+// next one tells them.
 func TestWhatWasAcknowledgedToALostSocketOutlivesItsEdge(t *testing.T) {
 	t.Parallel()
 	c := start(t, agoratest.Options{Node: edge.Config{Heartbeat: time.Hour, Timeout: 2 * time.Hour, Confirm: time.Hour}})

@@ -12,8 +12,8 @@ import (
 	"github.com/agora-relay/agora/internal/pause"
 )
 
-// Moving is how fast agents are told to go to other edges, when the edge ends and while it has more of them. A zero value means the
-// default that its comment names.
+// Moving is how fast agents are told to go to other edges, when the edge ends and while it has more of them. A zero
+// value means the default that its comment names.
 type Moving struct {
 	Rate    int           // drain.rate: agents told to reconnect per second as the edge ends; 1000
 	Percent int           // rebalance.percent: of the edge's agents that it tells each minute, while it has more than the others; none
@@ -30,8 +30,9 @@ func (m Moving) withDefaults() Moving {
 	return m
 }
 
-// Balancer evens out how many agents the edges have: an edge that has more than the others tells some of its agents to reconnect, and
-// hands them over as at a drain, so nothing is lost. It does so slowly by itself (see [Moving]), and at once where an operator asks. Its methods may be called at the same time.
+// Balancer evens out how many agents the edges have: an edge that has more than the others tells some of its agents to
+// reconnect, and hands them over as at a drain, so nothing is lost. It does so slowly by itself (see [Moving]), and at
+// once where an operator asks. Its methods may be called at the same time.
 type Balancer struct {
 	node  *Node
 	stats BalancerStats
@@ -60,7 +61,8 @@ func (n *Node) Balancer() *Balancer { return n.balancer }
 // Stats returns the counters. They go on counting.
 func (b *Balancer) Stats() *BalancerStats { return &b.stats }
 
-// run looks again and again whether the edge has more agents than the others, and moves some of them, until ctx is over.
+// run looks again and again whether the edge has more agents than the others, and moves some of them, until ctx is
+// over.
 func (b *Balancer) run(ctx context.Context) {
 	every := b.node.cfg.Moving.Every
 	if !pause.For(ctx, rand.N(every)) { // not all edges at once
@@ -71,7 +73,8 @@ func (b *Balancer) run(ctx context.Context) {
 	}
 }
 
-// look returns how many agents to move before the edge looks again: none unless it has more than the others, and every edge can serve.
+// look returns how many agents to move before the edge looks again: none unless it has more than the others, and every
+// edge can serve.
 func (b *Balancer) look(ctx context.Context) int {
 	cfg := &b.node.cfg
 	own := int(b.node.stats.sessions.Load())
@@ -95,7 +98,8 @@ func (b *Balancer) look(ctx context.Context) int {
 	return min(own-mean, own*cfg.Moving.Percent/100)
 }
 
-// exceeds reports whether an edge has too many agents; one that did is to come closer to the mean before it does not, so that it does not move agents to and fro.
+// exceeds reports whether an edge has too many agents; one that did is to come closer to the mean before it does not,
+// so that it does not move agents to and fro.
 func exceeds(own, mean int, did bool) bool {
 	most := tooMany
 	if did {
@@ -104,8 +108,8 @@ func exceeds(own, mean int, did bool) bool {
 	return own*100 > mean*most
 }
 
-// moveGently moves n agents one after the other, in so much time altogether; false once ctx is over. It moves none while the edge
-// can't serve, or an operator has it move others.
+// moveGently moves n agents one after the other, in so much time altogether; false once ctx is over. It moves none
+// while the edge can't serve, or an operator has it move others.
 func (b *Balancer) moveGently(ctx context.Context, n int, within time.Duration) bool {
 	if n == 0 {
 		return pause.For(ctx, within)
@@ -122,9 +126,9 @@ func (b *Balancer) moveGently(ctx context.Context, n int, within time.Duration) 
 	return true
 }
 
-// MoveAtOnce begins to move agents, some a second, and returns how many it will at most. An operator asks for that: it moves those
-// first that were not moved before, and have nothing under way. It moves none while an earlier request is being carried out, or the
-// edge can't serve.
+// MoveAtOnce begins to move agents, some a second, and returns how many it will at most. An operator asks for that: it
+// moves those first that were not moved before, and have nothing under way. It moves none while an earlier request is
+// being carried out, or the edge can't serve.
 func (b *Balancer) MoveAtOnce(n, perSecond int) int {
 	if n < 1 || perSecond < 1 || b.node.Ready() != nil || !b.asked.CompareAndSwap(false, true) {
 		return 0
@@ -147,7 +151,8 @@ func (b *Balancer) MoveAtOnce(n, perSecond int) int {
 	return n
 }
 
-// move tells an agent to reconnect, at once and to another edge if it can, and closes its connection. It does nothing for nil.
+// move tells an agent to reconnect, at once and to another edge if it can, and closes its connection. It does nothing
+// for nil.
 func (b *Balancer) move(s *Session) {
 	if s == nil || s.life.ended() {
 		return

@@ -16,8 +16,8 @@ type candidates struct{ fresh, returned group } // returned: they were moved fro
 // group is sessions of which one after the other is to be moved.
 type group struct{ unseen, busy []*Session }
 
-// candidates returns whom to move. Where gently, none that was moved or has come not long ago is among them. Agents that an edge has
-// dialled stay: they can't be told to go anywhere.
+// candidates returns whom to move. Where gently, none that was moved or has come not long ago is among them. Agents
+// that an edge has dialled stay: they can't be told to go anywhere.
 func (b *Balancer) candidates(gently bool) (c candidates) {
 	now := b.node.cfg.Broker.Now()
 	b.forget(now)
@@ -90,7 +90,8 @@ func (b *Balancer) forget(now time.Time) {
 	maps.DeleteFunc(b.moved, func(_ agora.Address, told time.Time) bool { return now.Sub(told) >= remembered })
 }
 
-// idle reports whether a session has nothing under way: nothing unsent, unread or unconfirmed, and no stream that is open.
+// idle reports whether a session has nothing under way: nothing unsent, unread or unconfirmed, and no stream that is
+// open.
 func (s *Session) idle() bool {
 	confirmed, written, _ := s.cursor.mailbox()
 	if s.out.held() > 0 || s.out.blocked.Load() > 0 || s.mailbox.inbox.Held() > 0 || confirmed < written {

@@ -27,8 +27,9 @@ func Mean(loads []Load) int {
 	return (total + n - 1) / n
 }
 
-// Loads asks all edges of the cluster, this one among them, how many agents they have, sorted by id. UNAVAILABLE unless each
-// of them that lives answers, can serve and does not drain: then agents are not to be moved. It waits for a second at most.
+// Loads asks all edges of the cluster, this one among them, how many agents they have, sorted by id. UNAVAILABLE unless
+// each of them that lives answers, can serve and does not drain: then agents are not to be moved. It waits for a second
+// at most.
 func (b *Balancer) Loads(ctx context.Context) ([]Load, error) {
 	n := b.node
 	holders, err := n.cfg.Presence.Leases.Edges(ctx)

@@ -54,7 +54,8 @@ func (t *sessionTable) detachLate(background func(func())) {
 	}
 }
 
-// held is the session as presence is to have it again, should it have lost it: what it would ask for now, and what it has.
+// held is the session as presence is to have it again, should it have lost it: what it would ask for now, and what it
+// has.
 func (s *Session) held() presence.Held {
 	return presence.Held{
 		Claim: s.claim,
@@ -67,8 +68,8 @@ func (s *Session) held() presence.Held {
 	}
 }
 
-// position returns how far the agent is with its mailbox, for its next edge. The cursor goes no further than senders were told: should this edge
-// end before it could tell them, the next one does.
+// position returns how far the agent is with its mailbox, for its next edge. The cursor goes no further than senders
+// were told: should this edge end before it could tell them, the next one does.
 func (i *inbound) position() presence.Position {
 	tail, at := i.mailbox.inbox.Tail() // before what was given of it
 	p := i.cursor.position()           // before what of it was told

@@ -13,7 +13,8 @@ import (
 	"github.com/agora-relay/agora/presence"
 )
 
-// binding is a connection bound to an agent's id, under a claim. Nothing of it changes while the session lasts but its life, which has a lock.
+// binding is a connection bound to an agent's id, under a claim. Nothing of it changes while the session lasts but its
+// life, which has a lock.
 type binding struct {
 	life   lifecycle
 	node   *Node

@@ -10,8 +10,9 @@ import (
 	"github.com/agora-relay/agora/presence"
 )
 
-// Peers of libp2p show by their key which peer they are, and no credentials. Who has some registers an agent with the id of a peer, and the peer says by its key that it will speak as
-// that agent: then it is bound, and speaks as the agent by what the credentials allow. Credentials alone bind nobody, as a peer id is no secret.
+// Peers of libp2p show by their key which peer they are, and no credentials. Who has some registers an agent with the
+// id of a peer, and the peer says by its key that it will speak as that agent: then it is bound, and speaks as the
+// agent by what the credentials allow. Credentials alone bind nobody, as a peer id is no secret.
 
 // boundAs is the dialect under which it is written down for whom a peer speaks.
 const boundAs = "p2p"
@@ -24,8 +25,9 @@ type Binding struct {
 	Proven int64         // when the peer has said so by its key, in milliseconds since 1970; 0 where it has not
 }
 
-// MayBindPeer returns nil where the actor may ask for a binding: FORBIDDEN where it may not be the agent, or the peer has bound itself to another one later than the binding was proven;
-// UNAUTHORIZED, UNAVAILABLE. The door has asked before whether the binding is proven.
+// MayBindPeer returns nil where the actor may ask for a binding: FORBIDDEN where it may not be the agent, or the peer
+// has bound itself to another one later than the binding was proven; UNAUTHORIZED, UNAVAILABLE. The door has asked
+// before whether the binding is proven.
 func (a *Actor) MayBindPeer(ctx context.Context, b Binding) error {
 	_, err := a.mayBindPeer(ctx, b)
 	return err
@@ -54,8 +56,9 @@ func (a *Actor) hasBound(has *presence.Bound, id agora.AgentID) bool {
 	return err == nil && by.Name == who.Name && by.Tenant == who.Tenant && has.Tenant == who.Tenant && has.Agent == id
 }
 
-// BindPeer has a peer speak as an agent, where that is proven, and returns whether it does. A peer speaks as one agent at a time, and the last proof counts. Without one nothing changes;
-// but without authentication the peer is the agent by that claim, unless it has proven to be another one. Errors are those of MayBindPeer.
+// BindPeer has a peer speak as an agent, where that is proven, and returns whether it does. A peer speaks as one agent
+// at a time, and the last proof counts. Without one nothing changes; but without authentication the peer is the agent
+// by that claim, unless it has proven to be another one. Errors are those of MayBindPeer.
 func (a *Actor) BindPeer(ctx context.Context, b Binding) (bound bool, err error) {
 	has, err := a.mayBindPeer(ctx, b)
 	if err != nil {
@@ -75,7 +78,8 @@ func (a *Actor) BindPeer(ctx context.Context, b Binding) (bound bool, err error)
 	return err == nil, asError(err)
 }
 
-// UnbindPeer has a peer speak as nobody any more, where it is bound to the agent. FORBIDDEN where the actor may not be that, UNAUTHORIZED, UNAVAILABLE.
+// UnbindPeer has a peer speak as nobody any more, where it is bound to the agent. FORBIDDEN where the actor may not be
+// that, UNAUTHORIZED, UNAVAILABLE.
 func (a *Actor) UnbindPeer(ctx context.Context, peer string, id agora.AgentID) error {
 	if err := errors.Join(a.Check(), a.mayBe(id)); err != nil {
 		return agora.AsError(err)
@@ -90,9 +94,10 @@ func (a *Actor) UnbindPeer(ctx context.Context, peer string, id agora.AgentID) e
 	return asError(a.node.cfg.Presence.Peers.Unbind(ctx, peer))
 }
 
-// OfPeer returns who speaks when a peer does, and as which agent: by whom it is bound; without authentication everybody is who it says, an unbound peer an agent
-// of its own id, and so does one that the operator allows with it. found is what presence knows of the peer. UNAUTHORIZED where it is nobody's, or what was granted to who has bound it
-// does not stand any more.
+// OfPeer returns who speaks when a peer does, and as which agent: by whom it is bound; without authentication everybody
+// is who it says, an unbound peer an agent of its own id, and so does one that the operator allows with it. found is
+// what presence knows of the peer. UNAUTHORIZED where it is nobody's, or what was granted to who has bound it does not
+// stand any more.
 func (n *Node) OfPeer(ctx context.Context, peer string, found presence.Peer, allowed bool) (*Actor, agora.AgentID, error) {
 	as := agora.AgentID(peer)
 	if p := n.credentials.unverified(ctx); p != nil {
@@ -126,8 +131,9 @@ func unboundPeer(peer string) error {
 	return agora.Errorf(agora.Unauthorized, "peer %q is bound to no agent: register it with a proof by its key", peer)
 }
 
-// LetsPeer asks whether a peer may speak to an agent that the actor may be, as by a message of the agent that the peer speaks as. why is nil where it may, and says else why not; found and
-// allowed are those of OfPeer. FORBIDDEN where the actor may not be the agent, UNAUTHORIZED, RATE_LIMITED.
+// LetsPeer asks whether a peer may speak to an agent that the actor may be, as by a message of the agent that the peer
+// speaks as. why is nil where it may, and says else why not; found and allowed are those of OfPeer. FORBIDDEN where the
+// actor may not be the agent, UNAUTHORIZED, RATE_LIMITED.
 func (a *Actor) LetsPeer(ctx context.Context, peer string, found presence.Peer, allowed bool, to agora.AgentID) (why, err error) {
 	if err := errors.Join(a.Check(), a.mayBe(to), a.quota.Spend(0)); err != nil {
 		return nil, agora.AsError(err)

@@ -27,9 +27,10 @@ func newCalls(cfg Config, o *ownership.Owner, r *relay.Relay, limits *limiters) 
 	})
 }
 
-// Call asks an agent on behalf of another one, which need have no session: q.Message has To.Agent, Body and what else the one who is asked is
-// to get; where q.Streams, what [call.Answer.Say] adds counts against the agent's rate at this edge. The answer is found at this edge whatever edge the agent is at, or moves to. The caller owes it a call of Close. Errors are those
-// of [call.Registry.Start], and FORBIDDEN.
+// Call asks an agent on behalf of another one, which need have no session: q.Message has To.Agent, Body and what else
+// the one who is asked is to get; where q.Streams, what [call.Answer.Say] adds counts against the agent's rate at this
+// edge. The answer is found at this edge whatever edge the agent is at, or moves to. The caller owes it a call of
+// Close. Errors are those of [call.Registry.Start], and FORBIDDEN.
 func (a *Actor) Call(ctx context.Context, as agora.AgentID, q call.Request) (*call.Answer, error) {
 	n, m := a.node, &q.Message
 	if err := a.actingAs(as).mayCall(ctx, m); err != nil {
@@ -70,8 +71,9 @@ func (s actingAs) paces() func(bytes int) time.Duration {
 	}
 }
 
-// CancelCall ends a call that was made under a name, by whatever edge, in the name of an agent: whoever waits for its answer gets STREAM_ABORTED, and who was asked is
-// told that nobody does. It returns false where no such call is open. FORBIDDEN, RATE_LIMITED, UNAVAILABLE.
+// CancelCall ends a call that was made under a name, by whatever edge, in the name of an agent: whoever waits for its
+// answer gets STREAM_ABORTED, and who was asked is told that nobody does. It returns false where no such call is open.
+// FORBIDDEN, RATE_LIMITED, UNAVAILABLE.
 func (a *Actor) CancelCall(ctx context.Context, as, to agora.AgentID, name string) (bool, error) {
 	err := errors.Join(a.Check(), a.mayBe(as))
 	if err == nil {
@@ -115,13 +117,15 @@ func (s *Session) Request(ctx context.Context, q call.Request) (*call.Answer, er
 	return s.actor.Call(ctx, s.claim.Agent, q)
 }
 
-// SpendBeside counts what an agent asks of the cluster beside what it says to others, as a sign of life or a card, against what it may: see [admission.Quota.SpendBeside]. RATE_LIMITED.
+// SpendBeside counts what an agent asks of the cluster beside what it says to others, as a sign of life or a card,
+// against what it may: see [admission.Quota.SpendBeside]. RATE_LIMITED.
 func (a *Actor) SpendBeside(as agora.AgentID) error { return a.quota.SpendBeside(a.as(as), 0) }
 
 // SpendRequest counts a request of the actor's that is said as no agent in particular. RATE_LIMITED.
 func (a *Actor) SpendRequest() error { return a.quota.Spend(0) }
 
-// Pace counts n bytes of a message that a door passes on within a session, in the name of an agent, and waits for as long as that is faster than the agent may speak.
+// Pace counts n bytes of a message that a door passes on within a session, in the name of an agent, and waits for as
+// long as that is faster than the agent may speak.
 func (a *Actor) Pace(ctx context.Context, as agora.AgentID, n int) error {
 	a.quota.Count(n)
 	if !pause.For(ctx, a.quota.ReserveFor(a.as(as), n)) {
@@ -130,8 +134,8 @@ func (a *Actor) Pace(ctx context.Context, as agora.AgentID, n int) error {
 	return nil
 }
 
-// Spend counts a call of n bytes that a door passes on by itself, in the name of an agent, against what that may say, as [Actor.Call] counts its own. RATE_LIMITED
-// where that is spent.
+// Spend counts a call of n bytes that a door passes on by itself, in the name of an agent, against what that may say,
+// as [Actor.Call] counts its own. RATE_LIMITED where that is spent.
 func (a *Actor) Spend(ctx context.Context, as agora.AgentID, n int) error {
 	return a.quota.SpendFor(ctx, a.as(as), n)
 }

@@ -13,7 +13,8 @@ import (
 	"github.com/agora-relay/agora/presence"
 )
 
-// registry returns a Registry at edge 0 of a cluster that does by itself only what follows as callers leave. known says whether a caller is an agent.
+// registry returns a Registry at edge 0 of a cluster that does by itself only what follows as callers leave. known says
+// whether a caller is an agent.
 func registry(t *testing.T, c *agoratest.Cluster, known func() (bool, error)) *call.Registry {
 	t.Helper()
 	cfg := c.Node(0).Config()
@@ -39,8 +40,9 @@ func asks(t *testing.T, r *call.Registry, id, name string) *call.Answer {
 	return a
 }
 
-// Other edges have ended a call, and have told who was asked; its caller learns that by presence or by the call's box. Whoever has ended it may have died before
-// it looked for the answer: one that comes all the same goes to the caller's mailbox, by the caller's own edge.
+// Other edges have ended a call, and have told who was asked; its caller learns that by presence or by the call's box.
+// Whoever has ended it may have died before it looked for the answer: one that comes all the same goes to the caller's
+// mailbox, by the caller's own edge.
 func TestAnAnswerToACallThatOthersHaveEndedGoesToItsCallersMailboxOnce(t *testing.T) {
 	t.Parallel()
 	c := start(t, agoratest.Options{Edges: 2})
@@ -70,7 +72,8 @@ func TestAnAnswerToACallThatOthersHaveEndedGoesToItsCallersMailboxOnce(t *testin
 	bob.ExpectNone(during(time.Millisecond)) // others have told it
 }
 
-// isEndedByOthers ends anna's call of bob in presence, as others do that take its edge for dead, and lets the edge come back.
+// isEndedByOthers ends anna's call of bob in presence, as others do that take its edge for dead, and lets the edge come
+// back.
 func isEndedByOthers(t *testing.T, c *agoratest.Cluster, r *call.Registry, a *call.Answer) {
 	t.Helper()
 	store, h := c.Node(1).Config().Presence, c.Node(0).Holder()

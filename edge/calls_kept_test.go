@@ -39,7 +39,8 @@ func TestNothingButTheFirstAnswerOfWhoWasAskedIsTheCalls(t *testing.T) {
 	answers(t, a, "a", "")
 }
 
-// An edge that could not be reached was given up for dead, with the calls of its callers: they are told, once it is back.
+// An edge that could not be reached was given up for dead, with the calls of its callers: they are told, once it is
+// back.
 func TestACallThatWasGivenUpEndsForWhoStillWaitsForIt(t *testing.T) {
 	t.Parallel()
 	c := start(t, agoratest.Options{Node: leased(8 * time.Second), Leases: []time.Duration{3 * time.Second}})
@@ -52,7 +53,8 @@ func TestACallThatWasGivenUpEndsForWhoStillWaitsForIt(t *testing.T) {
 	fails(t, a, agora.StreamAborted)
 }
 
-// Who gave its calls up may have come no further than presence, and leaves the rest to the edge once that is back: it tells who was asked itself.
+// Who gave its calls up may have come no further than presence, and leaves the rest to the edge once that is back: it
+// tells who was asked itself.
 func TestACallThatWasGivenUpIsToldByItsOwnEdgeWhereNobodyElseHas(t *testing.T) {
 	t.Parallel()
 	c := start(t, agoratest.Options{Node: edge.Config{MaxAge: 4 * time.Second}}) // a quarter of it is how often presence is told what is open
@@ -74,7 +76,8 @@ func TestACallThatWasGivenUpIsToldByItsOwnEdgeWhereNobodyElseHas(t *testing.T) {
 	bob.ExpectNone(during(500 * time.Millisecond))
 }
 
-// A receipt speaks of all numbers up to its own: what is told stored of a box must be so of what went to a mailbox before, though that is slow.
+// A receipt speaks of all numbers up to its own: what is told stored of a box must be so of what went to a mailbox
+// before, though that is slow.
 func TestANumberThatGoesIntoABoxWaitsForThoseBeforeIt(t *testing.T) {
 	t.Parallel()
 	c := start(t, agoratest.Options{Node: edge.Config{MaxRecords: 16}})
@@ -108,7 +111,8 @@ func TestANumberThatGoesIntoABoxWaitsForThoseBeforeIt(t *testing.T) {
 	}
 }
 
-// Presence may list a call for a while after it was given up: an answer that its agent gives all the same goes to the mailbox nevertheless.
+// Presence may list a call for a while after it was given up: an answer that its agent gives all the same goes to the
+// mailbox nevertheless.
 func TestAnAnswerToACallThatWasGivenUpIsMailThoughItIsStillListed(t *testing.T) {
 	t.Parallel()
 	c := start(t, agoratest.Options{})
@@ -158,7 +162,8 @@ func TestAnAnswerToACallThatWasGivenUpIsMailThoughItIsStillListed(t *testing.T) 
 	anna.Expect(`{"type":"reply","from":"bob","payload":{"request_id":"r3"}}`)
 }
 
-// The word that a call is over is in a gap, as its agent's edge could not reach the log while the mailbox overflowed: the answer is mail all the same, at once.
+// The word that a call is over is in a gap, as its agent's edge could not reach the log while the mailbox overflowed:
+// the answer is mail all the same, at once.
 func TestAnAnswerToACallThatWasGivenUpUnheardIsMail(t *testing.T) {
 	t.Parallel()
 	c := start(t, agoratest.Options{Node: edge.Config{MaxRecords: 4}})
@@ -187,7 +192,8 @@ func TestAnAnswerToACallThatWasGivenUpUnheardIsMail(t *testing.T) {
 	}
 }
 
-// A stream's name may be used again as soon as its end is said: what begins then answers the next call, though the end is not stored yet.
+// A stream's name may be used again as soon as its end is said: what begins then answers the next call, though the end
+// is not stored yet.
 func TestAStreamsNameAnswersOneCallAfterTheOther(t *testing.T) {
 	t.Parallel()
 	c := start(t, agoratest.Options{})

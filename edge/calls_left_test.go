@@ -56,7 +56,8 @@ func TestACallOfANameEndsOnceWithTheGraceOfItsCaller(t *testing.T) {
 	bob.ExpectNone(during(500 * time.Millisecond))
 }
 
-// isAnsweredInVain has bob answer anna's call, which its caller leaves without having taken the answer: it comes by her mailbox, once.
+// isAnsweredInVain has bob answer anna's call, which its caller leaves without having taken the answer: it comes by her
+// mailbox, once.
 func isAnsweredInVain(anna, bob *agoratest.Client, a *call.Answer) {
 	bob.Expect(`{"type":"message","from":"anna"}`)
 	bob.Send(`{"type":"reply","to":"anna","id":"i","payload":{"request_id":"r","text":"hi"}}`)

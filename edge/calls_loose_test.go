@@ -12,7 +12,8 @@ import (
 	"github.com/agora-relay/agora/presence"
 )
 
-// replies has an agent that has no session answer a request of anna's, at an edge; an empty one stands for the only one there is.
+// replies has an agent that has no session answer a request of anna's, at an edge; an empty one stands for the only one
+// there is.
 func replies(t *testing.T, c *agoratest.Cluster, k int, as agora.AgentID, request, body string) error {
 	t.Helper()
 	m := agora.Message{Kind: agora.Reply, To: agora.Address{Agent: "anna"}, Body: json.RawMessage(body), Meta: agora.Meta{Parent: request}}

@@ -102,8 +102,8 @@ func TestMessagesOfOtherDialectsNameTheirRequests(t *testing.T) {
 	}
 }
 
-// What an edge tells presence again that has lost everything says nothing of a request that the edge has not stored: where it can't store it after all, whoever makes the call
-// again does.
+// What an edge tells presence again that has lost everything says nothing of a request that the edge has not stored:
+// where it can't store it after all, whoever makes the call again does.
 func TestACallThatWasNotAskedWhenRedisLostEverythingIsAskedWhenItIsMadeAgain(t *testing.T) {
 	t.Parallel()
 	c := start(t, agoratest.Options{Node: leased(retold)})
@@ -142,7 +142,8 @@ func TestACallThatWasNotAskedWhenRedisLostEverythingIsAskedWhenItIsMadeAgain(t *
 	answers(t, a, `{"request_id":"r","text":"hi"}`)
 }
 
-// A call of which nobody knows whether it was asked, as storing its request has failed long ago, is looked for in the mailbox: it is asked where it is not there, and not again where it is.
+// A call of which nobody knows whether it was asked, as storing its request has failed long ago, is looked for in the
+// mailbox: it is asked where it is not there, and not again where it is.
 func TestACallThatMayHaveBeenAskedIsLookedForWhenItIsMadeAgain(t *testing.T) {
 	t.Parallel()
 	c := start(t, agoratest.Options{Node: edge.Config{Doubt: time.Millisecond}})
@@ -189,7 +190,8 @@ func TestACallThatMayHaveBeenAskedIsLookedForWhenItIsMadeAgain(t *testing.T) {
 	}
 }
 
-// A caller may go before presence knows of its call, or presence may have lost that. Its call is not given up for that: it waits for its caller to come again, as any of a name.
+// A caller may go before presence knows of its call, or presence may have lost that. Its call is not given up for that:
+// it waits for its caller to come again, as any of a name.
 func TestACallThatPresenceDoesNotKnowIsNotGivenUpBeforeItsGraceIsOver(t *testing.T) {
 	t.Parallel()
 	c := start(t, agoratest.Options{Grace: time.Hour, Node: leased(retold)})

@@ -60,7 +60,8 @@ func TestAnEdgeThatIsClosedAbortsTheStreamsOfItsCallers(t *testing.T) {
 	bob.ExpectNone(during(500 * time.Millisecond))
 }
 
-// The edge of a caller can't reach presence, though the log: others have given it up. What it still says comes to nobody.
+// The edge of a caller can't reach presence, though the log: others have given it up. What it still says comes to
+// nobody.
 func TestNothingFollowsAStreamThatWasAborted(t *testing.T) {
 	t.Parallel()
 	c := start(t, agoratest.Options{Node: leased(8 * time.Second), Leases: []time.Duration{3 * time.Second}})
@@ -141,7 +142,8 @@ func TestAStreamThatCantGoOnIsAborted(t *testing.T) {
 	bob.ExpectNone(during(time.Second))
 }
 
-// Presence forgets everything: a stream whose caller lives goes on, and one whose edge has died meanwhile is found in the log.
+// Presence forgets everything: a stream whose caller lives goes on, and one whose edge has died meanwhile is found in
+// the log.
 func TestAStreamedRequestSurvivesThatRedisLosesEverything(t *testing.T) {
 	if testing.Short() {
 		t.Skip("left to make test")

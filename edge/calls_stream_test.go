@@ -146,7 +146,8 @@ func TestWhatIsNoStreamHasNoParts(t *testing.T) {
 	}
 }
 
-// Who goes before the end of its request has it aborted, and the answer cancelled; behind its end it is as with any call.
+// Who goes before the end of its request has it aborted, and the answer cancelled; behind its end it is as with any
+// call.
 func TestACallerThatGoesAbortsItsStreamOnce(t *testing.T) {
 	t.Parallel()
 	c := start(t, agoratest.Options{})
@@ -277,7 +278,8 @@ func knows(t *testing.T, c *agoratest.Cluster) *presence.Store {
 	return store
 }
 
-// An agent has cancelled a request, and the end of that comes behind the start of the next one of its name: it is not that one's.
+// An agent has cancelled a request, and the end of that comes behind the start of the next one of its name: it is not
+// that one's.
 func TestTheLateEndOfARequestIsNotThatOfTheNextOne(t *testing.T) {
 	t.Parallel()
 	c := start(t, agoratest.Options{})

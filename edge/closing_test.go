@@ -16,8 +16,8 @@ func (closes) Wake()                 {}
 func (closes) Notify(edge.Notice)    {}
 func (c closes) Close(r edge.Reason) { c <- r }
 
-// A session may just begin while its edge is closed: nobody would end its connection later, and its agent would be refused all it says for as long as
-// it stays.
+// A session may just begin while its edge is closed: nobody would end its connection later, and its agent would be
+// refused all it says for as long as it stays.
 func TestASessionThatBeginsWhileItsEdgeIsClosedIsToldSo(t *testing.T) {
 	t.Parallel()
 	c := agoratest.Start(t, agoratest.Options{Edges: 1})

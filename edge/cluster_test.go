@@ -63,7 +63,8 @@ func got(c *agoratest.Client, payloads ...int) (f agoratest.Frame) {
 	return f
 }
 
-// noticed waits until an edge that was cut off from the log knows it, as the log does by then: a question to it would wait for its time.
+// noticed waits until an edge that was cut off from the log knows it, as the log does by then: a question to it would
+// wait for its time.
 func noticed(t *testing.T, c *agoratest.Cluster, k int) {
 	t.Helper()
 	await.True(t, "the edge has lost the log", func() bool { return c.Node(k).Ready() != nil })

@@ -50,8 +50,9 @@ type Config struct {
 	Tracer         *trace.Tracer       // makes spans of messages; none if nil. Used, not owned
 	Log            *slog.Logger        // discards if nil
 
-	// Superseded is told, at most once, that another edge that lives has taken this one's id and lease: this one is to be
-	// drained and closed. It must not block. Nothing is told if nil; either way the node serves no agent when its lease is over.
+	// Superseded is told, at most once, that another edge that lives has taken this one's id and lease: this one is to
+	// be drained and closed. It must not block. Nothing is told if nil; either way the node serves no agent when its
+	// lease is over.
 	Superseded func(error)
 }
 

@@ -30,7 +30,8 @@ func Dismissed(err error) Reason {
 	return Reason{Cause: Expired, Code: e.Code, Text: e.Message}
 }
 
-// Cause is why a connection ended; the zero value says that this is not known yet. The names of causes are part of metrics and logs.
+// Cause is why a connection ended; the zero value says that this is not known yet. The names of causes are part of
+// metrics and logs.
 type Cause uint8
 
 // The causes.

@@ -11,8 +11,8 @@ import (
 	"github.com/agora-relay/agora/internal/await"
 )
 
-// Presence has lost an agent's session, and another one was given its address before its edge could say so: that one keeps it, and the first one's
-// session ends.
+// Presence has lost an agent's session, and another one was given its address before its edge could say so: that one
+// keeps it, and the first one's session ends.
 func TestOfTwoAgentsAtOneAddressTheOneThatPresenceLostEnds(t *testing.T) {
 	t.Parallel()
 	c := dialling(t, agoratest.Options{Edges: 2, Node: edge.Config{Lease: watchful}})

@@ -72,8 +72,8 @@ type subscription struct {
 	persisted uint64 // what presence was last told
 }
 
-// begin sets where the mailbox stands: up to acked it has arrived, up to handed an earlier socket may have been given it, of which nothing is proved by what this
-// one is written.
+// begin sets where the mailbox stands: up to acked it has arrived, up to handed an earlier socket may have been given
+// it, of which nothing is proved by what this one is written.
 func (c *cursor) begin(acked, handed uint64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -92,9 +92,10 @@ func (c *cursor) close() []*subscription {
 	return subs
 }
 
-// markHanded takes note of what is about to be written, and returns it: the client may acknowledge it before the writer comes back. What was withheld of
-// a space that the agent has left since, or joined again, is dropped: its subscription gives what is wanted now. It returns
-// false where the session is over here: its next holder may have been told a position without what was pulled.
+// markHanded takes note of what is about to be written, and returns it: the client may acknowledge it before the writer
+// comes back. What was withheld of a space that the agent has left since, or joined again, is dropped: its subscription
+// gives what is wanted now. It returns false where the session is over here: its next holder may have been told a
+// position without what was pulled.
 func (c *cursor) markHanded(pulled []Delivery) ([]Delivery, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -146,9 +147,9 @@ func (c *cursor) markHandedAside(seq uint64) bool {
 	return true
 }
 
-// markWritten takes note of what was written. Where so much is unconfirmed that its senders would
-// soon be refused for it, it asks for a ping with the data: who reads thousands of messages a second, and acknowledges
-// none, would have its mailbox taken for full before the next ping is due. most is how many frames of a mailbox may be unconfirmed.
+// markWritten takes note of what was written. Where so much is unconfirmed that its senders would soon be refused for
+// it, it asks for a ping with the data: who reads thousands of messages a second, and acknowledges none, would have its
+// mailbox taken for full before the next ping is due. most is how many frames of a mailbox may be unconfirmed.
 func (c *cursor) markWritten(pulled []Delivery, most int64) (data uint64, ask bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -180,8 +181,8 @@ func (c *cursor) writtenProves() {
 	}
 }
 
-// preparePing prepares a ping whose pong will confirm what is written now, and reports whether there is anything to confirm. asked says that a
-// pong that confirms is awaited already.
+// preparePing prepares a ping whose pong will confirm what is written now, and reports whether there is anything to
+// confirm. asked says that a pong that confirms is awaited already.
 func (c *cursor) preparePing() (data uint64, confirm, asked bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -207,7 +208,8 @@ func (c *cursor) ping() (data uint64, confirm bool) {
 	return c.pings.send(c.written, confirm), confirm
 }
 
-// pong takes the data of a pong, and reports whether it has confirmed what was written before its ping: frames keep their order.
+// pong takes the data of a pong, and reports whether it has confirmed what was written before its ping: frames keep
+// their order.
 func (c *cursor) pong(data uint64) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -256,14 +258,16 @@ func neverDelivered(seq uint64) error {
 	return agora.Errorf(agora.InvalidRequest, "ack: seq %d was never delivered", seq)
 }
 
-// mailbox returns the position of what has arrived of the mailbox, of what was written of it, and of what was given to be.
+// mailbox returns the position of what has arrived of the mailbox, of what was written of it, and of what was given to
+// be.
 func (c *cursor) mailbox() (acked, written, handed uint64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.acked, c.written, c.handed
 }
 
-// hasArrived reports whether what stands somewhere is known to have arrived; so it is of a space that the agent is not in.
+// hasArrived reports whether what stands somewhere is known to have arrived; so it is of a space that the agent is not
+// in.
 func (c *cursor) hasArrived(at Place) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -301,7 +305,8 @@ func (c *cursor) spacePositions() map[string]uint64 {
 	return at
 }
 
-// spacesMoved returns how far the agent is in those of its spaces in which it has moved since the last call; nil for none.
+// spacesMoved returns how far the agent is in those of its spaces in which it has moved since the last call; nil for
+// none.
 func (c *cursor) spacesMoved() (moved map[string]uint64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -351,8 +356,8 @@ func (c *cursor) spaces() []string {
 	return names
 }
 
-// subscribe puts a subscription in, which has been opened at a position, and returns the older one of the same space; nil for none. It
-// counts among those of its owner where that one did, or nothing was there.
+// subscribe puts a subscription in, which has been opened at a position, and returns the older one of the same space;
+// nil for none. It counts among those of its owner where that one did, or nothing was there.
 func (c *cursor) subscribe(p *subscription, opened *spaces.Place, at uint64) (old *subscription) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -386,7 +391,8 @@ func (c *cursor) unsubscribe(space string) *subscription {
 	return p
 }
 
-// markReady notes that a subscription may have events, and reports whether that is news. What wakes it before it was opened goes for nothing.
+// markReady notes that a subscription may have events, and reports whether that is news. What wakes it before it was
+// opened goes for nothing.
 func (c *cursor) markReady(p *subscription) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -40,7 +40,8 @@ func TestAPongReturnsItsOwnPing(t *testing.T) {
 	}
 }
 
-// What was read while the edge might not deliver is given later: but not of a space that was joined again or left meanwhile.
+// What was read while the edge might not deliver is given later: but not of a space that was joined again or left
+// meanwhile.
 func TestWhatWasWithheldOfAPlaceThatIsOverIsNotGiven(t *testing.T) {
 	event := func(space string, seq uint64) *spaces.Event {
 		return &spaces.Event{Message: agora.Message{Kind: agora.Event, To: agora.ToSpace("t", space), Seq: seq}}
@@ -59,7 +60,8 @@ func TestWhatWasWithheldOfAPlaceThatIsOverIsNotGiven(t *testing.T) {
 	}
 }
 
-// A pong proves what was written before its ping to the same socket: an earlier one may have been given more that never arrived.
+// A pong proves what was written before its ping to the same socket: an earlier one may have been given more that never
+// arrived.
 func TestNothingThatAnEarlierSocketWasGivenIsProvedByTheNext(t *testing.T) {
 	for name, by := range map[string]Proof{"a pong": ByPong, "what is written": ByWrite} {
 		var at cursor

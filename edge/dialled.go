@@ -13,17 +13,19 @@ import (
 	"github.com/agora-relay/agora/presence"
 )
 
-// An agent that an edge has dialled may speak to any edge besides: its heartbeats, its new card and its goodbye come by whichever edge its requests reach. A door
-// there has them done where the session is.
+// An agent that an edge has dialled may speak to any edge besides: its heartbeats, its new card and its goodbye come by
+// whichever edge its requests reach. A door there has them done where the session is.
 
-// Alive brings a sign of life of an agent to the connection of its session, whatever edge holds that: the connection is told where it is a [Hearer]. Where no
-// edge that lives holds the session, this one adopts it: see [Actor.Adopt]. It returns nil once the connection is told. Errors: AGENT_NOT_FOUND where the agent has no session
-// that an edge has dialled, UNAUTHORIZED, FORBIDDEN where it is another principal's, UNAVAILABLE.
+// Alive brings a sign of life of an agent to the connection of its session, whatever edge holds that: the connection is
+// told where it is a [Hearer]. Where no edge that lives holds the session, this one adopts it: see [Actor.Adopt]. It
+// returns nil once the connection is told. Errors: AGENT_NOT_FOUND where the agent has no session that an edge has
+// dialled, UNAUTHORIZED, FORBIDDEN where it is another principal's, UNAVAILABLE.
 func (a *Actor) Alive(ctx context.Context, id agora.AgentID) error {
 	return a.reach(ctx, id, Command{Verb: verbAlive})
 }
 
-// Update replaces the card of an agent's session, whatever edge holds that: like [Session.Update], and with the errors of [Actor.Alive] besides.
+// Update replaces the card of an agent's session, whatever edge holds that: like [Session.Update], and with the errors
+// of [Actor.Alive] besides.
 func (a *Actor) Update(ctx context.Context, card agora.Agent) error {
 	light, detail, err := presence.PackCard(card)
 	if err = errors.Join(err, a.node.limits.checkCard(&card)); err != nil {
@@ -32,7 +34,8 @@ func (a *Actor) Update(ctx context.Context, card agora.Agent) error {
 	return a.reach(ctx, card.ID, Command{Verb: verbUpdate, Card: light, Detail: detail})
 }
 
-// reach has a command done by whoever holds the session of an agent that an edge has dialled. Where no edge that lives does, this one adopts it first.
+// reach has a command done by whoever holds the session of an agent that an edge has dialled. Where no edge that lives
+// does, this one adopts it first.
 func (a *Actor) reach(ctx context.Context, id agora.AgentID, what Command) error {
 	if err := errors.Join(a.Check(), a.mayBe(id)); err != nil {
 		return agora.AsError(err)
@@ -66,9 +69,11 @@ func (a *Actor) reach(ctx context.Context, id agora.AgentID, what Command) error
 	}
 }
 
-// End ends an agent's session whose connection an edge has dialled, wherever in the cluster it is, as its agent says goodbye: the connection is closed, what the session has open
-// is aborted for its receivers, it leaves its spaces, and id and address are free, without a grace. It returns when the session is over, which may take as long as a lease where its
-// edge has died. Errors: AGENT_NOT_FOUND where there is no such session, UNAUTHORIZED, FORBIDDEN where it is another principal's, UNAVAILABLE.
+// End ends an agent's session whose connection an edge has dialled, wherever in the cluster it is, as its agent says
+// goodbye: the connection is closed, what the session has open is aborted for its receivers, it leaves its spaces, and
+// id and address are free, without a grace. It returns when the session is over, which may take as long as a lease
+// where its edge has died. Errors: AGENT_NOT_FOUND where there is no such session, UNAUTHORIZED, FORBIDDEN where it is
+// another principal's, UNAVAILABLE.
 func (a *Actor) End(ctx context.Context, id agora.AgentID) error {
 	if err := errors.Join(a.Check(), a.mayBe(id)); err != nil {
 		return agora.AsError(err)
@@ -98,15 +103,17 @@ func (a *Actor) End(ctx context.Context, id agora.AgentID) error {
 	}
 }
 
-// EndDialled ends an agent's session whose connection an edge has dialled, wherever it is held, because the agent has failed: as [Actor.End] does for the agent
-// itself. With unlessAlive the edge that holds the session asks the agent for a sign of life first, and the session stays where there is one. ended says whether it was ended
-// by this. AGENT_NOT_FOUND where there is no such session, UNAVAILABLE.
+// EndDialled ends an agent's session whose connection an edge has dialled, wherever it is held, because the agent has
+// failed: as [Actor.End] does for the agent itself. With unlessAlive the edge that holds the session asks the agent for
+// a sign of life first, and the session stays where there is one. ended says whether it was ended by this.
+// AGENT_NOT_FOUND where there is no such session, UNAVAILABLE.
 func (n *Node) EndDialled(ctx context.Context, tenant string, id agora.AgentID, unlessAlive bool) (ended bool, err error) {
 	return n.owner.EndFailed(ctx, tenant, id, unlessAlive)
 }
 
-// HearDialled brings a sign of life of an agent whose connection an edge has dialled to its session, where that is held: for a door that has heard from the agent
-// otherwise. AGENT_NOT_FOUND where there is no such session, UNAVAILABLE.
+// HearDialled brings a sign of life of an agent whose connection an edge has dialled to its session, where that is
+// held: for a door that has heard from the agent otherwise. AGENT_NOT_FOUND where there is no such session,
+// UNAVAILABLE.
 func (n *Node) HearDialled(ctx context.Context, tenant string, id agora.AgentID) error {
 	o, is, err := n.cfg.Presence.Dials.Find(ctx, tenant, id)
 	switch {
@@ -122,7 +129,8 @@ func (n *Node) HearDialled(ctx context.Context, tenant string, id agora.AgentID)
 	return err
 }
 
-// dialled makes the claim that a connection asks for one of a session that its edge has dialled. INVALID_REQUEST for an address that is none.
+// dialled makes the claim that a connection asks for one of a session that its edge has dialled. INVALID_REQUEST for an
+// address that is none.
 func (a *Actor) dialled(h *Hello, req *presence.ClaimRequest) (err error) {
 	if h.orphan != nil {
 		if !guard.Adoption {
@@ -143,7 +151,8 @@ func (a *Actor) dialled(h *Hello, req *presence.ClaimRequest) (err error) {
 	return err
 }
 
-// vouchAgain writes into presence that the principal of a session has other credentials, where others may have to dial for it.
+// vouchAgain writes into presence that the principal of a session has other credentials, where others may have to dial
+// for it.
 func (d *dials) vouchAgain(s *Session) {
 	how := d.of(s)
 	if how == nil {
@@ -164,7 +173,8 @@ func (d *dials) vouchAgain(s *Session) {
 	}
 }
 
-// Hearer is a [Conn] that is told of signs of life which its agent gives in other ways than over the connection: see [Actor.Alive].
+// Hearer is a [Conn] that is told of signs of life which its agent gives in other ways than over the connection: see
+// [Actor.Alive].
 type Hearer interface {
 	Conn
 	Alive() // must not block
@@ -191,8 +201,8 @@ func (s *Session) doDialled(ctx context.Context, c *Command) error {
 	return nil
 }
 
-// AddressTaken returns the address that [Actor.Open] was refused, as another agent has it, of whichever tenant, and however it writes it; taken is false for any other error, such as that another
-// connection has the id.
+// AddressTaken returns the address that [Actor.Open] was refused, as another agent has it, of whichever tenant, and
+// however it writes it; taken is false for any other error, such as that another connection has the id.
 func AddressTaken(err error) (address string, taken bool) {
 	e, taken := errors.AsType[*presence.AddressError](err)
 	if !taken {

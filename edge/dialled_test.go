@@ -12,7 +12,8 @@ import (
 	"github.com/agora-relay/agora/internal/await"
 )
 
-// A heartbeat reaches the connection of its agent by whatever edge it comes, and an edge that can have the session where no other one has it.
+// A heartbeat reaches the connection of its agent by whatever edge it comes, and an edge that can have the session
+// where no other one has it.
 func TestASignOfLifeReachesTheEdgeThatHoldsAnAgent(t *testing.T) {
 	t.Parallel()
 	c := dialling(t, agoratest.Options{Edges: 2, Leases: []time.Duration{endless}, Node: edge.Config{Lease: watchful, Patience: await.Long}})
@@ -121,7 +122,8 @@ func TestAnAgentEndsItsSessionByAnyEdge(t *testing.T) {
 	}
 }
 
-// The session of an agent that has lost its edge, or its connection, is ended as well: it is not dialled any more, and its address is free.
+// The session of an agent that has lost its edge, or its connection, is ended as well: it is not dialled any more, and
+// its address is free.
 func TestAnAgentEndsASessionThatNoEdgeHolds(t *testing.T) {
 	t.Parallel()
 	for _, how := range []string{"its edge is gone", "its connection is lost"} {

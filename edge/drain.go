@@ -9,12 +9,11 @@ import (
 	"github.com/agora-relay/agora/internal/pause"
 )
 
-// Drain empties the edge until ctx is over: it lets nobody in, tells its
-// agents to reconnect, drain.rate of them a second so that the other edges
-// are not stormed, closes them, flushes what is under way and gives the lease
-// back. When there is not the time for that, it tells the rest at once, and
-// to come back one after the other all the same. Nothing is lost by it and
-// nothing ends: every session goes on at another edge. Agents that the edge has dialled are dialled by others first (see [Adopter]), and closed here then. It is called once, and returns how it went.
+// Drain empties the edge until ctx is over: it lets nobody in, tells its agents to reconnect, drain.rate of them a
+// second so that the other edges are not stormed, closes them, flushes what is under way and gives the lease back. When
+// there is not the time for that, it tells the rest at once, and to come back one after the other all the same. Nothing
+// is lost by it and nothing ends: every session goes on at another edge. Agents that the edge has dialled are dialled
+// by others first (see [Adopter]), and closed here then. It is called once, and returns how it went.
 func (n *Node) Drain(ctx context.Context) DrainResult {
 	if !guard.Draining {
 		return DrainResult{}

@@ -25,7 +25,8 @@ func heap() int64 {
 	return int64(m.HeapAlloc)
 }
 
-// flood says many frames and takes every answer, each of which must be one of those wanted; it returns how many of each came.
+// flood says many frames and takes every answer, each of which must be one of those wanted; it returns how many of each
+// came.
 func flood(t *testing.T, c *agoratest.Client, n int, frame func(k int) string, wanted ...string) []int {
 	t.Helper()
 	counts := make([]int, len(wanted))

@@ -19,9 +19,8 @@ func statusOf(s *Session) *SessionStatus {
 	return v
 }
 
-// Inquiries ask an edge of the cluster, which may be this one, about itself and its sessions, and have it do something for an
-// operator. Each error may be broker.ErrNoEdge, where
-// nobody is there.
+// Inquiries ask an edge of the cluster, which may be this one, about itself and its sessions, and have it do something
+// for an operator. Each error may be broker.ErrNoEdge, where nobody is there.
 type Inquiries struct{ edges *edges }
 
 // Inquiries returns what asks edges for operators.
@@ -45,7 +44,8 @@ func (i Inquiries) Kick(ctx context.Context, h presence.Holder, at agora.Address
 	return err
 }
 
-// Move has an edge tell agents to reconnect to other edges, some a second. It returns how many will be: see [Balancer.MoveAtOnce].
+// Move has an edge tell agents to reconnect to other edges, some a second. It returns how many will be: see
+// [Balancer.MoveAtOnce].
 func (i Inquiries) Move(ctx context.Context, h presence.Holder, n, perSecond int) (moves int, err error) {
 	r, err := i.edges.ask(ctx, h, question{Verb: "rebalance", Moves: n, Rate: perSecond})
 	return r.Moves, err

@@ -19,8 +19,8 @@ func joinsRoom(agents ...*agoratest.Client) {
 	}
 }
 
-// A join takes until its roster is told. Where presence loses everything meanwhile, and is told again of the sessions, the membership is not one that they have yet: it
-// is made again, or the agent is told to join again.
+// A join takes until its roster is told. Where presence loses everything meanwhile, and is told again of the sessions,
+// the membership is not one that they have yet: it is made again, or the agent is told to join again.
 func TestAnAgentIsInASpaceThoughPresenceLostItWhileItJoined(t *testing.T) {
 	t.Parallel()
 	c := start(t, agoratest.Options{})
@@ -49,7 +49,8 @@ func TestAnAgentIsInASpaceThoughPresenceLostItWhileItJoined(t *testing.T) {
 	}
 }
 
-// An agent that was told that its leave may have failed, as it had and as nobody could be told, is a member again when it joins.
+// An agent that was told that its leave may have failed, as it had and as nobody could be told, is a member again when
+// it joins.
 func TestAnAgentThatLeftUnheardIsAMemberWhenItJoinsAgain(t *testing.T) {
 	t.Parallel()
 	c := start(t, agoratest.Options{})

@@ -12,8 +12,8 @@ import (
 	"github.com/agora-relay/agora/internal/agoratest"
 )
 
-// An event whose text goes out in deltas is one frame to its sender: whatever becomes of its parts there is one answer, and it
-// names the frame.
+// An event whose text goes out in deltas is one frame to its sender: whatever becomes of its parts there is one answer,
+// and it names the frame.
 func TestALargeEventIsAnsweredOnceByItsNumber(t *testing.T) {
 	if testing.Short() {
 		t.Skip("left to make test")
@@ -56,12 +56,14 @@ func TestALargeEventThatCannotBeginIsToldWhy(t *testing.T) {
 	answered(t, a, `{"type":"error","code":"MESSAGE_TOO_LARGE","space":"lab","n":1,"request_id":"p"}`, `{"type":"receipt","space":"lab","n":2}`)
 }
 
-// unasked has no agent asked for a pong: a test's client that writes megabytes on a busy machine can't answer in the 5 s that it gives itself.
+// unasked has no agent asked for a pong: a test's client that writes megabytes on a busy machine can't answer in the 5
+// s that it gives itself.
 func unasked(l admission.Limits) edge.Config {
 	return edge.Config{Limits: l, Heartbeat: time.Hour, Timeout: 2 * time.Hour, Confirm: time.Hour}
 }
 
-// answered takes frames until all the answers wanted have come, in their order and no other between them; what is no answer is passed over.
+// answered takes frames until all the answers wanted have come, in their order and no other between them; what is no
+// answer is passed over.
 func answered(t *testing.T, a *agoratest.Client, want ...string) {
 	t.Helper()
 	for len(want) > 0 {

@@ -13,7 +13,8 @@ import (
 	"github.com/agora-relay/agora/internal/await"
 )
 
-// meanwhile does something once, before a command is sent that names all of some texts, alone or in a pipeline; or once it is answered.
+// meanwhile does something once, before a command is sent that names all of some texts, alone or in a pipeline; or once
+// it is answered.
 type meanwhile struct {
 	texts    []string
 	answered bool
@@ -59,7 +60,8 @@ func (m *meanwhile) names(said string) bool {
 	return true
 }
 
-// An edge looks at what its agents are in, and writes it to presence again. An agent that leaves a space in between must not be a member of it ever after.
+// An edge looks at what its agents are in, and writes it to presence again. An agent that leaves a space in between
+// must not be a member of it ever after.
 func TestAnAgentThatLeavesWhileItsMembershipIsWrittenAgainHasLeft(t *testing.T) {
 	t.Parallel()
 	// Keys of the script that writes a session again, and of no other: its record, what it has cancelled, its lanes.

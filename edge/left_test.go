@@ -9,7 +9,8 @@ import (
 	"github.com/agora-relay/agora/internal/agoratest"
 )
 
-// An agent's edge died after it had taken the agent out of a space, and before it told anybody. The edge at which the agent goes on does.
+// An agent's edge died after it had taken the agent out of a space, and before it told anybody. The edge at which the
+// agent goes on does.
 func TestALeaveThatAnEdgeDiedOverIsToldWhereTheAgentGoesOn(t *testing.T) {
 	t.Parallel()
 	c := start(t, agoratest.Options{})

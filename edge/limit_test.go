@@ -61,7 +61,8 @@ func TestLimitsChangeForThoseWhoAreThere(t *testing.T) {
 	})
 }
 
-// An edge that is told nothing about it waits for presence to count what is said by requests: without that each edge would count by itself.
+// An edge that is told nothing about it waits for presence to count what is said by requests: without that each edge
+// would count by itself.
 func TestPresenceHasTimeToCount(t *testing.T) {
 	if got := (Config{}).withDefaults().Answer; got != 3*time.Second {
 		t.Errorf("presence has %v to answer by default, want 3s", got)

@@ -30,8 +30,9 @@ func (d Directory) mayLook() error {
 	return d.actor.mayLook()
 }
 
-// All returns the directory: the agents of the tenant that have a session or are registered without one, sorted by id, without schemas.
-// It is right within a second of a change: see package directory. FORBIDDEN, RATE_LIMITED, UNAVAILABLE.
+// All returns the directory: the agents of the tenant that have a session or are registered without one, sorted by id,
+// without schemas. It is right within a second of a change: see package directory. FORBIDDEN, RATE_LIMITED,
+// UNAVAILABLE.
 func (d Directory) All(ctx context.Context) ([]agora.Agent, error) {
 	if err := d.mayLook(); err != nil {
 		return nil, err
@@ -47,7 +48,8 @@ func (d Directory) Listed(ctx context.Context) (iter.Seq[presence.Listed], error
 	return d.actor.node.directory.Listed(ctx, d.actor.Principal().Tenant)
 }
 
-// Select returns those agents of the directory that a filter takes, as All does, each decoded when it is come to. The same errors.
+// Select returns those agents of the directory that a filter takes, as All does, each decoded when it is come to. The
+// same errors.
 func (d Directory) Select(ctx context.Context, f directory.Filter) (iter.Seq[agora.Agent], error) {
 	if err := d.mayLook(); err != nil {
 		return nil, err
@@ -63,8 +65,8 @@ func (d Directory) Card(ctx context.Context, id agora.AgentID) (agora.Agent, err
 	return d.actor.node.directory.Card(ctx, d.actor.Principal().Tenant, id)
 }
 
-// Addressee returns the whole card of an agent that the actor may send to: it takes no permission to see the directory. AGENT_NOT_FOUND where
-// it is not there, FORBIDDEN, UNAVAILABLE.
+// Addressee returns the whole card of an agent that the actor may send to: it takes no permission to see the directory.
+// AGENT_NOT_FOUND where it is not there, FORBIDDEN, UNAVAILABLE.
 func (d Directory) Addressee(ctx context.Context, id agora.AgentID) (agora.Agent, error) {
 	if err := d.actor.MayAddress(id); err != nil {
 		return agora.Agent{}, err
@@ -72,7 +74,8 @@ func (d Directory) Addressee(ctx context.Context, id agora.AgentID) (agora.Agent
 	return d.actor.node.directory.Card(ctx, d.actor.Principal().Tenant, id)
 }
 
-// IsAway reports whether an agent that is not in the directory has a mailbox all the same: it was here of late, and what it has said of itself is not known any more. UNAVAILABLE.
+// IsAway reports whether an agent that is not in the directory has a mailbox all the same: it was here of late, and
+// what it has said of itself is not known any more. UNAVAILABLE.
 func (d Directory) IsAway(ctx context.Context, id agora.AgentID) (bool, error) {
 	found, err := d.actor.node.cfg.Presence.Addressees.Lookup(ctx, d.actor.Principal().Tenant, id)
 	if err != nil {
@@ -81,7 +84,8 @@ func (d Directory) IsAway(ctx context.Context, id agora.AgentID) (bool, error) {
 	return found.State != presence.Unknown, nil
 }
 
-// Own returns the whole card of an agent that the actor may be. AGENT_NOT_FOUND where it is not in the directory, FORBIDDEN, UNAVAILABLE.
+// Own returns the whole card of an agent that the actor may be. AGENT_NOT_FOUND where it is not in the directory,
+// FORBIDDEN, UNAVAILABLE.
 func (d Directory) Own(ctx context.Context, id agora.AgentID) (agora.Agent, error) {
 	if err := errors.Join(d.actor.Check(), d.actor.mayBe(id)); err != nil {
 		return agora.Agent{}, agora.AsError(err)
@@ -89,8 +93,8 @@ func (d Directory) Own(ctx context.Context, id agora.AgentID) (agora.Agent, erro
 	return d.actor.node.directory.Card(ctx, d.actor.Principal().Tenant, id)
 }
 
-// Cards returns the whole cards of agents, but for those that are not in the directory any more. FORBIDDEN, RATE_LIMITED, UNAVAILABLE. It takes a round
-// trip for each.
+// Cards returns the whole cards of agents, but for those that are not in the directory any more. FORBIDDEN,
+// RATE_LIMITED, UNAVAILABLE. It takes a round trip for each.
 func (d Directory) Cards(ctx context.Context, ids []agora.AgentID) (cards []agora.Agent, err error) {
 	if err := d.mayLook(); err != nil {
 		return nil, err
@@ -116,8 +120,8 @@ func (d Directory) Find(ctx context.Context, q directory.Query) ([]agora.Agent, 
 	return d.actor.node.directory.Find(ctx, d.actor.Principal().Tenant, q)
 }
 
-// Watch begins to watch the directory; the caller closes the watch. The same errors. What the actor may see is asked now, and not
-// again: a door that watches for long closes it with the actor's connection.
+// Watch begins to watch the directory; the caller closes the watch. The same errors. What the actor may see is asked
+// now, and not again: a door that watches for long closes it with the actor's connection.
 func (d Directory) Watch(ctx context.Context) (*directory.Watch, error) {
 	if err := d.mayLook(); err != nil {
 		return nil, err

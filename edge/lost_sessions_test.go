@@ -17,7 +17,8 @@ import (
 // lost is what a receiver is told of the stream of an agent whose session is lost.
 const lost = `{"type":"error","code":"STREAM_ABORTED","from":"lost","stream_id":"s"}`
 
-// retold is a lease after which presence that has lost everything is whole again: the edges of these tests have it to tell what they hold.
+// retold is a lease after which presence that has lost everything is whole again: the edges of these tests have it to
+// tell what they hold.
 const retold = 4 * time.Second
 
 func TestWhatALostSessionHadOpenEndsOnceWhenRedisLosesEverything(t *testing.T) {
@@ -71,7 +72,8 @@ func mark(t *testing.T, raw *redis.Client) string {
 	return raw.Get(t.Context(), "agora:1:{edges}:whole").Val()
 }
 
-// Every edge that saw the loss dies before any has looked through the log; so does everybody where a cluster begins anew on an old log.
+// Every edge that saw the loss dies before any has looked through the log; so does everybody where a cluster begins
+// anew on an old log.
 func TestWhatALostSessionHadOpenEndsThoughAllEdgesDie(t *testing.T) {
 	if testing.Short() {
 		t.Skip("left to make test")
@@ -107,8 +109,8 @@ func TestWhatALostSessionHadOpenEndsThoughAllEdgesDie(t *testing.T) {
 	}
 }
 
-// An edge that can't reach presence for so long that its sessions are given up for lost has agents that don't know. They are asked to
-// come back, and go on with their sessions; what they had open is aborted.
+// An edge that can't reach presence for so long that its sessions are given up for lost has agents that don't know.
+// They are asked to come back, and go on with their sessions; what they had open is aborted.
 func TestAnAgentWhoseSessionWasGivenUpForLostComesBackAndGoesOn(t *testing.T) {
 	if testing.Short() {
 		t.Skip("left to make test")
@@ -139,9 +141,9 @@ func TestAnAgentWhoseSessionWasGivenUpForLostComesBackAndGoesOn(t *testing.T) {
 	got(receiver, 3)
 }
 
-// An agent that was given a new session, as presence knew none, leaves the old one behind at an edge that finds so only when it
-// reaches presence again: that edge ends what was open there, also what came into the log after others looked through it, and though presence
-// does not tell it so at once.
+// An agent that was given a new session, as presence knew none, leaves the old one behind at an edge that finds so only
+// when it reaches presence again: that edge ends what was open there, also what came into the log after others looked
+// through it, and though presence does not tell it so at once.
 func TestAnEdgeThatFindsASessionReplacedEndsWhatItHadOpen(t *testing.T) {
 	if testing.Short() {
 		t.Skip("left to make test")

@@ -4,8 +4,9 @@ import (
 	"github.com/agora-relay/agora/edge/admission"
 )
 
-// sheds returns what the edge's shedder looks at and does: it adds up what is held beside connections, of cards, for spaces and callers, and for agents that have gone
-// and whose messages are still under way; queues for agents and spaces shrink.
+// sheds returns what the edge's shedder looks at and does: it adds up what is held beside connections, of cards, for
+// spaces and callers, and for agents that have gone and whose messages are still under way; queues for agents and
+// spaces shrink.
 func (n *Node) sheds() admission.ShedderConfig {
 	return admission.ShedderConfig{
 		Kept: n.kept,
@@ -16,7 +17,8 @@ func (n *Node) sheds() admission.ShedderConfig {
 	}
 }
 
-// kept adds up what is held beside connections. Where nobody is asked who they are, all of it is nobody's in particular.
+// kept adds up what is held beside connections. Where nobody is asked who they are, all of it is nobody's in
+// particular.
 func (n *Node) kept(t *admission.Tally) {
 	open := n.Unverified(n.ctx)
 	for _, of := range []map[string]int64{n.hub.Held(), n.directory.Held()} {

@@ -11,7 +11,8 @@ import (
 	"github.com/agora-relay/agora/internal/agoratest"
 )
 
-// movedAgent is an agent "moved" that has opened a stream to "receiver" at edge 2, where that is too, and went on with its session at edge 0. Edge 2 knows its older token.
+// movedAgent is an agent "moved" that has opened a stream to "receiver" at edge 2, where that is too, and went on with
+// its session at edge 0. Edge 2 knows its older token.
 type movedAgent struct {
 	conn     *agoratest.Client
 	receiver *agoratest.Client
@@ -40,8 +41,8 @@ func (m movedAgent) goesOn(t *testing.T, c *agoratest.Cluster, k int) {
 	m.receiver.Expect(`{"type":"message_end","stream_id":"s"}`)
 }
 
-// An edge takes an agent over, and Redis loses everything before the session begins there: the agent has its last token from the edge that has
-// handed over, and an edge at which it was earlier knows an older one.
+// An edge takes an agent over, and Redis loses everything before the session begins there: the agent has its last token
+// from the edge that has handed over, and an edge at which it was earlier knows an older one.
 func TestASessionGoesOnWhoseNextClaimIsLostWithRedis(t *testing.T) {
 	t.Parallel()
 	// Keys of the script that begins a session.
@@ -56,7 +57,8 @@ func TestASessionGoesOnWhoseNextClaimIsLostWithRedis(t *testing.T) {
 	m.goesOn(t, c, 1)
 }
 
-// An edge has begun a session in Redis and does not have it yet, as the log is slow to say where delivery begins. Redis loses everything then.
+// An edge has begun a session in Redis and does not have it yet, as the log is slow to say where delivery begins. Redis
+// loses everything then.
 func TestASessionGoesOnThatIsAboutToOpenWhenRedisLosesEverything(t *testing.T) {
 	t.Parallel()
 	var looked atomic.Bool
@@ -99,8 +101,9 @@ func TestAnAgentIsNotRefusedByAnOlderTokenWhileRedisGathersWhatItLost(t *testing
 	m.conn.AwaitClosed(4001)
 }
 
-// The edge that holds the session dies together with Redis. One at which the agent was earlier knows that the session went on elsewhere, and tells Redis nothing
-// of it: else the agent would be refused until its grace is over, and its receiver would not hear that the stream has ended.
+// The edge that holds the session dies together with Redis. One at which the agent was earlier knows that the session
+// went on elsewhere, and tells Redis nothing of it: else the agent would be refused until its grace is over, and its
+// receiver would not hear that the stream has ended.
 func TestAnAgentWhoseEdgeDiesWithRedisIsNotRefusedByAnOlderToken(t *testing.T) {
 	if testing.Short() {
 		t.Skip("left to make test")
@@ -124,7 +127,8 @@ func TestAnAgentWhoseEdgeDiesWithRedisIsNotRefusedByAnOlderToken(t *testing.T) {
 	m.receiver.Expect(`{"type":"error","code":"STREAM_ABORTED","from":"moved","stream_id":"s"}`)
 }
 
-// Redis loses everything once more before it is whole again. What edges had told it is lost with the rest, and a lease has to pass anew.
+// Redis loses everything once more before it is whole again. What edges had told it is lost with the rest, and a lease
+// has to pass anew.
 func TestAnAgentKeepsItsSessionThoughRedisLosesEverythingTwice(t *testing.T) {
 	if testing.Short() {
 		t.Skip("left to make test")

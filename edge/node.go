@@ -92,15 +92,17 @@ func (n *Node) Usage() *admission.Usage { return n.limits.usage }
 // its name; those beyond the first [admission.CountedTenants] share one entry. They go on counting.
 func (n *Node) Tenants() map[string]*admission.TenantStats { return n.limits.rates.Tenants() }
 
-// Screens has a door look at what agents of every dialect say, as it is only there known what that means to the agents of its own. It may be called at any time, by one
-// goroutine at a time.
+// Screens has a door look at what agents of every dialect say, as it is only there known what that means to the agents
+// of its own. It may be called at any time, by one goroutine at a time.
 func (n *Node) Screens(s Screen) { n.screens.add(s) }
 
-// Restores has restore called whenever presence may have lost what it knew, before it is taken for whole again: it writes once more what its door
-// keeps there. Its error has the node call it again. It may be called at any time until the node is closed, by one goroutine at a time.
+// Restores has restore called whenever presence may have lost what it knew, before it is taken for whole again: it
+// writes once more what its door keeps there. Its error has the node call it again. It may be called at any time until
+// the node is closed, by one goroutine at a time.
 func (n *Node) Restores(restore func(context.Context) error) { n.owner.Restores(restore) }
 
-// Reap ends a session for good that is ending, whichever edge had it. It returns when the session is over; nil also where somebody else has ended it.
+// Reap ends a session for good that is ending, whichever edge had it. It returns when the session is over; nil also
+// where somebody else has ended it.
 func (n *Node) Reap(ctx context.Context, tenant string, id agora.AgentID) error {
 	return n.owner.Reap(ctx, tenant, id, false)
 }

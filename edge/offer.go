@@ -8,8 +8,8 @@ import (
 	"github.com/agora-relay/agora/presence"
 )
 
-// offerTime is how long a drained edge keeps the connections that it has dialled for others to adopt their sessions meanwhile. What nobody has
-// adopted by then is closed, and adopted later.
+// offerTime is how long a drained edge keeps the connections that it has dialled for others to adopt their sessions
+// meanwhile. What nobody has adopted by then is closed, and adopted later.
 const offerTime = 5 * time.Second
 
 // offers are the dialled sessions that a drained edge gives away: their agents can't be told to reconnect.

@@ -28,13 +28,15 @@ type Hello struct {
 	MaxFrame  int               // bytes of a frame that the connection takes: in the place of what would come in a larger one a gap is delivered, and its sender told; 0 for any
 	Admission Admission         // of the connection; the zero one where it is never shed
 
-	// Slow returns the senders whose streams the connection does not keep up with, though it does with what others send: they
-	// alone are slowed. It must not block; nil where all that comes is written in one order.
+	// Slow returns the senders whose streams the connection does not keep up with, though it does with what others
+	// send: they alone are slowed. It must not block; nil where all that comes is written in one order.
 	Slow func() []agora.AgentID
-	// Dialled is the address HOST:PORT at which the edge has dialled the agent, for a connection that it has made; empty for one that the
-	// agent has. No other agent of the tenant has that address while the session lasts, and other edges dial it when this one is gone: see [Adopter].
+	// Dialled is the address HOST:PORT at which the edge has dialled the agent, for a connection that it has made;
+	// empty for one that the agent has. No other agent of the tenant has that address while the session lasts, and
+	// other edges dial it when this one is gone: see [Adopter].
 	Dialled string
-	// Names are those of what Dialled reaches ([dial.Dialer.Names]): no other agent has any of them, whatever its tenant.
+	// Names are those of what Dialled reaches ([dial.Dialer.Names]): no other agent has any of them, whatever its
+	// tenant.
 	Names []string
 
 	orphan *Orphan // to go on with; nil for a session like any
@@ -47,19 +49,19 @@ type Welcome struct {
 	Heartbeat   time.Duration // how often the connection must give a sign of life
 	Resumed     bool          // an earlier session goes on with all of it: its streams, spaces and numbering
 	Expires     time.Time     // when the credentials end, and the connection with them; zero for never
-	// Next is, where Resumed and Hello.Numbers, the number behind the highest that the agent is known to have used towards each of at most 16 addressees.
+	// Next is, where Resumed and Hello.Numbers, the number behind the highest that the agent is known to have used
+	// towards each of at most 16 addressees.
 	Next map[agora.Address]uint64
 }
 
 // nextWait is how long Open waits for the log to tell Welcome.Next.
 const nextWait = time.Second
 
-// Open binds a connection to an id and returns its session, which is silent
-// until Begin. It claims the id first: an incumbent is probed, past holders
-// hand over or their lease runs out, and while presence gathers again what it
-// has lost, a new id waits: so it may take as long as a lease (10 s).
-// Errors: AGENT_EXISTS, also where another agent has h.Dialled, FORBIDDEN, UNAVAILABLE, INVALID_REQUEST for a wrong resume token or an address that is none. On success the caller owes a
-// call of Closed.
+// Open binds a connection to an id and returns its session, which is silent until Begin. It claims the id first: an
+// incumbent is probed, past holders hand over or their lease runs out, and while presence gathers again what it has
+// lost, a new id waits: so it may take as long as a lease (10 s). Errors: AGENT_EXISTS, also where another agent has
+// h.Dialled, FORBIDDEN, UNAVAILABLE, INVALID_REQUEST for a wrong resume token or an address that is none. On success
+// the caller owes a call of Closed.
 func (a *Actor) Open(ctx context.Context, h Hello, conn Conn) (*Session, Welcome, error) {
 	n := a.node
 	if err := a.Check(); err != nil {
@@ -171,8 +173,8 @@ func (n *Node) beginSession(ctx context.Context, a *Actor, h Hello, req presence
 	return o, nil
 }
 
-// keepOpening has the node remember a resumed session that has begun in presence and is about to open, or fails to: no other edge does any more. Once it is
-// open it stands among the node's sessions.
+// keepOpening has the node remember a resumed session that has begun in presence and is about to open, or fails to: no
+// other edge does any more. Once it is open it stands among the node's sessions.
 func (n *Node) keepOpening(req presence.ClaimRequest, c presence.Claim, rec *presence.Record) {
 	if !c.Resumed {
 		return
@@ -189,15 +191,17 @@ func (s *Session) Begin() {
 	s.conn.Wake()
 }
 
-// Linked returns an actor that brings agents of a link here: its sessions are those of agents that are elsewhere. No rules bind it, and its credentials don't end. Each of its
-// sessions makes room, at once, for whoever opens or registers its id here, and for the session of an older link: see [presence.Link.Principal]. Open returns AGENT_EXISTS where
-// somebody has the id here, or is to find its mail under it.
+// Linked returns an actor that brings agents of a link here: its sessions are those of agents that are elsewhere. No
+// rules bind it, and its credentials don't end. Each of its sessions makes room, at once, for whoever opens or
+// registers its id here, and for the session of an older link: see [presence.Link.Principal]. Open returns AGENT_EXISTS
+// where somebody has the id here, or is to find its mail under it.
 func (n *Node) Linked(l presence.Link) *Actor {
 	return n.actor(&Principal{Name: l.Principal(), Tenant: l.Tenant, Any: true, link: true})
 }
 
-// LetIn is [Node.Admit] for a connection whose peer has proven by no credentials who it is, and speaks as the actor. It has arrived already, as its permit says. RATE_LIMITED, UNAVAILABLE. On
-// success the caller owes a call of Release, which releases the permit as well.
+// LetIn is [Node.Admit] for a connection whose peer has proven by no credentials who it is, and speaks as the actor. It
+// has arrived already, as its permit says. RATE_LIMITED, UNAVAILABLE. On success the caller owes a call of Release,
+// which releases the permit as well.
 func (a *Actor) LetIn(arrived *admission.Permit) (Admission, error) {
 	slot, err := a.node.limits.Shedder.Acquire()
 	if err == nil {

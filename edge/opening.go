@@ -14,7 +14,8 @@ import (
 	"github.com/agora-relay/agora/presence"
 )
 
-// opening is a session that is about to begin: what its connection says of it, and what presence has of it. Nobody else has the session yet.
+// opening is a session that is about to begin: what its connection says of it, and what presence has of it. Nobody else
+// has the session yet.
 type opening struct {
 	*Session
 	hello Hello
@@ -89,8 +90,8 @@ func (s *opening) openInbox(ctx context.Context) error {
 	return nil
 }
 
-// placeOf returns what the position is that the client names. Obeyed although nothing was delivered there, it would hide what is between: then it is
-// another mailbox's, as that of a receipt is, or the log has not come to it.
+// placeOf returns what the position is that the client names. Obeyed although nothing was delivered there, it would
+// hide what is between: then it is another mailbox's, as that of a receipt is, or the log has not come to it.
 func (s *opening) placeOf(ctx context.Context) (broker.Place, error) {
 	h, p := &s.hello, s.rec.Position
 	if !h.HasLast {
@@ -103,15 +104,16 @@ func (s *opening) placeOf(ctx context.Context) (broker.Place, error) {
 	return place, err
 }
 
-// placeIn returns what a position is to an address, of whose messages all up to after have arrived, by the word of the log.
+// placeIn returns what a position is to an address, of whose messages all up to after have arrived, by the word of the
+// log.
 func (s *opening) placeIn(ctx context.Context, to agora.Address, seq, after uint64) (broker.Place, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.node.cfg.Broker.Election())
 	defer cancel()
 	return s.node.cfg.Broker.Place(ctx, to, seq, after)
 }
 
-// lastInLog returns the position of the last frame of the mailbox, read from the log: while that does not answer, again and again for
-// as long as an election takes.
+// lastInLog returns the position of the last frame of the mailbox, read from the log: while that does not answer, again
+// and again for as long as an election takes.
 func (s *opening) lastInLog(ctx context.Context) (seq uint64, err error) {
 	ctx, cancel := context.WithTimeout(ctx, s.node.cfg.Broker.Election())
 	defer cancel()
@@ -123,8 +125,8 @@ func (s *opening) lastInLog(ctx context.Context) (seq uint64, err error) {
 	}
 }
 
-// placeSpaces takes out of what the client names of its spaces the positions that are none of them, as they would hide what lies between: their subscriptions
-// begin where they are known to have got to, behind a gap.
+// placeSpaces takes out of what the client names of its spaces the positions that are none of them, as they would hide
+// what lies between: their subscriptions begin where they are known to have got to, behind a gap.
 func (s *opening) placeSpaces(ctx context.Context) error {
 	var asked sync.WaitGroup
 	var mu sync.Mutex // guards the two below

@@ -13,8 +13,8 @@ import (
 	"github.com/agora-relay/agora/presence"
 )
 
-// BenchmarkPut is what a session's verb costs behind its rules, from the lane through the log to the receipt: of a chunk with a number, of which nothing is kept,
-// and of a message with an id.
+// BenchmarkPut is what a session's verb costs behind its rules, from the lane through the log to the receipt: of a
+// chunk with a number, of which nothing is kept, and of a message with an id.
 func BenchmarkPut(b *testing.B) {
 	o := benchedOutgoing(b)
 	to := agora.ToSpace("t", "room")

@@ -32,7 +32,8 @@ func (s owned) Resume() {
 	}
 }
 
-// LeaveAgain leaves those of some spaces once more that the session is not in any more, behind a verb that runs: it may be one that leaves.
+// LeaveAgain leaves those of some spaces once more that the session is not in any more, behind a verb that runs: it may
+// be one that leaves.
 func (s owned) LeaveAgain(spaces map[string]uint64) {
 	if len(spaces) == 0 {
 		return

@@ -14,8 +14,9 @@ import (
 	"github.com/agora-relay/agora/internal/await"
 )
 
-// A server may lose a part of what it had, and not the mark that says that it is whole: a copy that is older takes its place, or it reads its
-// file again and leaves some out. What edges hold of the others is told again, too, that no session of theirs shows to be lost.
+// A server may lose a part of what it had, and not the mark that says that it is whole: a copy that is older takes its
+// place, or it reads its file again and leaves some out. What edges hold of the others is told again, too, that no
+// session of theirs shows to be lost.
 func TestWhatPresenceHasLostInPartIsToldAgain(t *testing.T) {
 	if testing.Short() {
 		t.Skip("left to make test")
@@ -25,7 +26,8 @@ func TestWhatPresenceHasLostInPartIsToldAgain(t *testing.T) {
 		"every record": func(t *testing.T, _ *agoratest.Cluster, raw *redis.Client) {
 			forgetAgents(t, raw, "")
 		},
-		// Nothing that an edge asks for once in a lease is missing, but the server has an older renewal of each lease than it had.
+		// Nothing that an edge asks for once in a lease is missing, but the server has an older renewal of each lease
+		// than it had.
 		"what no session stands for, in an older copy": func(t *testing.T, c *agoratest.Cluster, raw *redis.Client) {
 			var beats []string
 			for _, k := range c.Edges() {

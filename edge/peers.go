@@ -17,14 +17,16 @@ func doorName(h presence.Holder, dialect string) string {
 	return answerName(h) + ".door." + dialect
 }
 
-// HearPeers has a door answer what the doors of its dialect at other edges ask, until stop is called, which waits for all answers. f runs in a goroutine of its own
-// for each question, and may block; its ctx ends with stop. It is called once for a dialect.
+// HearPeers has a door answer what the doors of its dialect at other edges ask, until stop is called, which waits for
+// all answers. f runs in a goroutine of its own for each question, and may block; its ctx ends with stop. It is called
+// once for a dialect.
 func (n *Node) HearPeers(dialect string, f func(ctx context.Context, question []byte) []byte) (stop func(), err error) {
 	return n.cfg.Broker.Answer(doorName(n.owner.Holder(), dialect), f)
 }
 
-// AskPeers asks the doors of a dialect at all other edges, at the same time, and returns what they answer, in no order. An edge that is gone, or has no such door, is
-// passed over; UNAVAILABLE where one that lives has not answered within a second, with the answers of the others, or where presence or the log can't be reached.
+// AskPeers asks the doors of a dialect at all other edges, at the same time, and returns what they answer, in no order.
+// An edge that is gone, or has no such door, is passed over; UNAVAILABLE where one that lives has not answered within a
+// second, with the answers of the others, or where presence or the log can't be reached.
 func (n *Node) AskPeers(ctx context.Context, dialect string, question []byte) (answers [][]byte, err error) {
 	edges, err := n.cfg.Presence.Leases.Edges(ctx)
 	if err != nil {

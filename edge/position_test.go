@@ -7,7 +7,8 @@ import (
 	"github.com/agora-relay/agora/internal/agoratest"
 )
 
-// named is what an agent may name as its position that is none of its own: seq of the receipts of what it, or another one, has sent.
+// named is what an agent may name as its position that is none of its own: seq of the receipts of what it, or another
+// one, has sent.
 func named(t *testing.T, c *agoratest.Cluster, count int) (seqs []uint64) {
 	t.Helper()
 	sender, _ := registered(t, c, 0, "sender")

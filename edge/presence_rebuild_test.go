@@ -36,7 +36,8 @@ func TestAnEdgeBeginsThoughAnElderDoesNotAnswer(t *testing.T) {
 	begins(t, func(*presence.Store) { <-t.Context().Done() })
 }
 
-// begins starts an edge on a presence that is not whole, where an elder does something before it answers. It returns what the edge says.
+// begins starts an edge on a presence that is not whole, where an elder does something before it answers. It returns
+// what the edge says.
 func begins(t *testing.T, elder func(*presence.Store)) string {
 	t.Helper()
 	ctx := await.Context(t)

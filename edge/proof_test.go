@@ -9,8 +9,8 @@ import (
 	"github.com/agora-relay/agora/internal/agoratest"
 )
 
-// What a connection that proves by writing has written was got, without a pong or a word of its agent; one that proves by
-// acknowledging is believed nothing else, pongs included.
+// What a connection that proves by writing has written was got, without a pong or a word of its agent; one that proves
+// by acknowledging is believed nothing else, pongs included.
 func TestAConnectionProvesWhatItHasGotAsItSaidItWould(t *testing.T) {
 	t.Parallel()
 	c := start(t, agoratest.Options{Edges: 2, Node: edge.Config{Confirm: 20 * time.Millisecond, Heartbeat: time.Hour, Timeout: 2 * time.Hour}})

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// FuzzForwarded holds that where a request comes from is what the last proxy that is not trusted, or the client, is known to have: nothing that a client writes before
-// that counts, and strangers are where their sockets are.
+// FuzzForwarded holds that where a request comes from is what the last proxy that is not trusted, or the client, is
+// known to have: nothing that a client writes before that counts, and strangers are where their sockets are.
 func FuzzForwarded(f *testing.F) {
 	for _, s := range [][2]string{
 		{"10.0.0.1:1", "192.0.2.1"}, {"10.0.0.1:1", "192.0.2.9, 192.0.2.1"}, {"10.0.0.1:1", "192.0.2.9, 10.0.0.2"}, {"10.0.0.1:1", "x, 10.0.0.2"}, {"192.0.2.7:1", "192.0.2.1"},

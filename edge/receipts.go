@@ -98,7 +98,8 @@ type tiered struct {
 	tier agora.Receipts
 }
 
-// maxPendingReceipts bounds the receipts that wait for an acknowledgement in memory; older ones are looked up in the log when it comes.
+// maxPendingReceipts bounds the receipts that wait for an acknowledgement in memory; older ones are looked up in the
+// log when it comes.
 const maxPendingReceipts = 8192
 
 func subjectOf(m *agora.Message) subject {
@@ -113,7 +114,8 @@ func subjectOf(m *agora.Message) subject {
 	return subject{}
 }
 
-// handed takes note of what is about to be written, from a position on, and written is to be told of: it may be acknowledged before that.
+// handed takes note of what is about to be written, from a position on, and written is to be told of: it may be
+// acknowledged before that.
 func (o *receiptQueue) handed(seq uint64) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -190,8 +192,8 @@ func (o *receiptQueue) acked() {
 	}
 }
 
-// enterConfirmed enters the receipts of what is known to have arrived up to a position into their senders' accounts, and returns those to be
-// flushed. mu is held all the while: what is in no account is in unacked.
+// enterConfirmed enters the receipts of what is known to have arrived up to a position into their senders' accounts,
+// and returns those to be flushed. mu is held all the while: what is in no account is in unacked.
 func (o *receiptQueue) enterConfirmed(confirmed uint64) (idle map[agora.AgentID]*senderReceipts) {
 	for len(o.unacked) > 0 && o.unacked[0].seq <= confirmed {
 		d := o.unacked[0]
@@ -219,7 +221,8 @@ func (o *receiptQueue) enqueue(to agora.AgentID, what subject, tier agora.Receip
 	}
 }
 
-// enter enters a receipt into its sender's account. first reports that nothing of it is under way: the caller flushes it. mu is held.
+// enter enters a receipt into its sender's account. first reports that nothing of it is under way: the caller flushes
+// it. mu is held.
 func (o *receiptQueue) enter(to agora.AgentID, what subject, tier agora.Receipts, seq uint64) (a *senderReceipts, first bool) {
 	if o.toTell == nil {
 		o.toTell = map[agora.AgentID]*senderReceipts{}
@@ -291,8 +294,8 @@ func (o *receiptQueue) flush(to agora.AgentID, a *senderReceipts) {
 	}
 }
 
-// flushAgain goes on with an account; after a moment where receipts were refused, unless the session is over: then who gets it next tells
-// what it finds in the log.
+// flushAgain goes on with an account; after a moment where receipts were refused, unless the session is over: then who
+// gets it next tells what it finds in the log.
 func (o *receiptQueue) flushAgain(to agora.AgentID, a *senderReceipts, refused bool) {
 	if refused && (o.life.ended() || !pause.For(o.node.ctx, time.Second)) {
 		o.mu.Lock()
@@ -330,7 +333,8 @@ type receipt struct {
 	tier agora.Receipts
 }
 
-// drain empties the account; but what was not delivered comes first, alone: a receipt of what is behind it would speak of it, too.
+// drain empties the account; but what was not delivered comes first, alone: a receipt of what is behind it would speak
+// of it, too.
 func (a *senderReceipts) drain() (due []receipt) {
 	if len(a.not) > 0 {
 		for _, what := range a.not {

@@ -144,8 +144,9 @@ func TestASenderInItsGraceIsRememberedWhenRedisLosesEverything(t *testing.T) {
 	}
 }
 
-// Presence that has lost a claim is told of it again by what asks it as the claim's holder: refusing that would leave the agent
-// behind as if its claim were another's, and the streams that it breaks then would never end for their receivers.
+// Presence that has lost a claim is told of it again by what asks it as the claim's holder: refusing that would leave
+// the agent behind as if its claim were another's, and the streams that it breaks then would never end for their
+// receivers.
 func TestAStreamBeginsAndOthersGoOnRightAfterRedisHasLostTheClaim(t *testing.T) {
 	t.Parallel()
 	c := start(t, agoratest.Options{Edges: 2})
@@ -189,7 +190,8 @@ func TestAnEdgeTellsWhenItLastEndedWhatIsOver(t *testing.T) {
 	await.True(t, "it sweeps again", func() bool { return swept().After(mended) })
 }
 
-// A Redis that moves is away for some seconds. Who speaks with agents that the edge has found before does not notice, for as long as the edge has its lease.
+// A Redis that moves is away for some seconds. Who speaks with agents that the edge has found before does not notice,
+// for as long as the edge has its lease.
 func TestWhoWasKnownIsBelievedWhilePresenceIsAway(t *testing.T) {
 	if testing.Short() {
 		t.Skip("left to make test")

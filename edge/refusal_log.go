@@ -35,7 +35,8 @@ func NewRefusalLog(log *slog.Logger) *RefusalLog {
 	return &RefusalLog{log: log, counts: map[agora.Code]*refusedCode{}}
 }
 
-// Note logs a refusal, and the cause of one that says "later", or counts it for the next line of its code. attrs are made only for a line.
+// Note logs a refusal, and the cause of one that says "later", or counts it for the next line of its code. attrs are
+// made only for a line.
 func (r *RefusalLog) Note(e *agora.Error, attrs func() []slog.Attr) {
 	left, ok := r.admit(e.Code, time.Now())
 	if !ok {

@@ -11,8 +11,8 @@ import (
 	"github.com/agora-relay/agora/internal/agoratest"
 )
 
-// A chunk whose number is refused for the moment ends its stream. Whoever sends it again under its number, as the number
-// demands, must hear that: with neither receipt nor error it would be sent for ever.
+// A chunk whose number is refused for the moment ends its stream. Whoever sends it again under its number, as the
+// number demands, must hear that: with neither receipt nor error it would be sent for ever.
 func TestAPartSentAgainAfterARefusalLearnsThatItsStreamIsOver(t *testing.T) {
 	t.Parallel()
 	c := start(t, agoratest.Options{})
@@ -38,8 +38,8 @@ func TestAPartSentAgainAfterARefusalLearnsThatItsStreamIsOver(t *testing.T) {
 	got(receiver, 2, 5)
 }
 
-// An event whose start was refused is answered for, like a stream: who pours a model's words into a space that it may not
-// write to hears that once, and not at every word.
+// An event whose start was refused is answered for, like a stream: who pours a model's words into a space that it may
+// not write to hears that once, and not at every word.
 func TestAnEventWhoseStartWasRefusedIsAnsweredOnce(t *testing.T) {
 	t.Parallel()
 	c := start(t, agoratest.Options{})
@@ -65,7 +65,8 @@ func TestAnEventWhoseStartWasRefusedIsAnsweredOnce(t *testing.T) {
 	a.Expect(`{"type":"space.list","id":"3"}`)
 }
 
-// A cancel that was refused for the moment may come again: else a stream's sender would never hear that nobody reads it.
+// A cancel that was refused for the moment may come again: else a stream's sender would never hear that nobody reads
+// it.
 func TestACancelThatWasRefusedForTheMomentReachesTheSenderWhenItComesAgain(t *testing.T) {
 	t.Parallel()
 	c := start(t, agoratest.Options{})
@@ -93,7 +94,8 @@ func TestACancelThatWasRefusedForTheMomentReachesTheSenderWhenItComesAgain(t *te
 	receiver.Expect(`{"type":"error","request_id":"d","code":"STREAM_NOT_FOUND"}`)
 }
 
-// A frame comes again while its first copy is under way: refused for good it would use the number up that the first one still has.
+// A frame comes again while its first copy is under way: refused for good it would use the number up that the first one
+// still has.
 func TestACopyOfWhatIsUnderWayIsNotRefusedForGood(t *testing.T) {
 	t.Parallel()
 	c := start(t, agoratest.Options{Node: edge.Config{Limits: admission.Limits{Rate: 0.01, Burst: 200}}}) // two messages

@@ -100,8 +100,9 @@ func entered(t *testing.T, c *agoratest.Cluster, k int, id, token string) *agora
 	return a
 }
 
-// soonOver has an agent register with the token "short", which is good for a moment, and ask one thing more in that time; where a
-// busy machine takes longer, for twice as long, and so on. It returns what it was welcomed with, and the answer.
+// soonOver has an agent register with the token "short", which is good for a moment, and ask one thing more in that
+// time; where a busy machine takes longer, for twice as long, and so on. It returns what it was welcomed with, and the
+// answer.
 func soonOver(t *testing.T, c *agoratest.Cluster, d *desk, k int, id, ask, answer string) (a *agoratest.Client, welcome, f agoratest.Frame) {
 	t.Helper()
 	for life := 2 * time.Second; life < await.Long; life *= 2 {

@@ -50,8 +50,9 @@ func keptByTheCluster(t *testing.T) []kept {
 	}
 }
 
-// TestWhateverAPrincipalOrATenantRegistersOthersAreServed has one principal with as many agents as it likes, and one tenant with as many principals,
-// register at two edges until that is refused: then others register at both, and so may who gives something back.
+// TestWhateverAPrincipalOrATenantRegistersOthersAreServed has one principal with as many agents as it likes, and one
+// tenant with as many principals, register at two edges until that is refused: then others register at both, and so may
+// who gives something back.
 func TestWhateverAPrincipalOrATenantRegistersOthersAreServed(t *testing.T) {
 	t.Parallel()
 	for _, r := range keptByTheCluster(t) {

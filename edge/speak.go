@@ -157,8 +157,8 @@ func (s actingAs) store(ctx context.Context, c *Command, m agora.Message) (Outco
 	return s.mail(ctx, m)
 }
 
-// key gives a message the key of its agent and of the command's id alone: it is stored once, whatever edge stores it, and
-// whether or not the agent has a session there, or at all.
+// key gives a message the key of its agent and of the command's id alone: it is stored once, whatever edge stores it,
+// and whether or not the agent has a session there, or at all.
 func (s actingAs) key(c *Command, m *agora.Message) {
 	m.N, m.Indexed = 0, false
 	m.Meta.Trace, m.Meta.Receipts = cmp.Or(m.Meta.Trace, c.Trace), c.Receipts&^agora.Stored

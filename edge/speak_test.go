@@ -34,9 +34,8 @@ func to(id agora.AgentID, part agora.Part, stream, body string) agora.Message {
 	return m
 }
 
-// What an agent says through other edges than that of its session stands in the lanes of that session: one stream, whichever edge
-// its parts came by.
-// asCommand is a message as a command.
+// What an agent says through other edges than that of its session stands in the lanes of that session: one stream,
+// whichever edge its parts came by. asCommand is a message as a command.
 func asCommand(v edge.Verb, m agora.Message) edge.Command { return edge.Command{Verb: v, Message: m} }
 
 func TestAnActorSpeaksForASessionAtAnyEdge(t *testing.T) {
@@ -132,7 +131,8 @@ func TestAnActorWithoutASession(t *testing.T) {
 	}
 }
 
-// While a session moves from edge to edge, what is said for it elsewhere waits and is done once, in the order of each who speaks.
+// While a session moves from edge to edge, what is said for it elsewhere waits and is done once, in the order of each
+// who speaks.
 func TestWhatIsSaidElsewhereFollowsASessionThatMoves(t *testing.T) {
 	t.Parallel()
 	c := start(t, agoratest.Options{Node: edge.Config{Patience: time.Minute}})
@@ -244,7 +244,8 @@ func TestWhatIsSaidAgainIsOneMessageWhateverBecameOfTheSession(t *testing.T) {
 	alice.Expect(`{"type":"reply","from":"bob","payload":"answered"}`)
 }
 
-// What an agent says by requests counts together, whatever edge each of them comes to and whether or not it has a session; while presence is away each edge counts by itself.
+// What an agent says by requests counts together, whatever edge each of them comes to and whether or not it has a
+// session; while presence is away each edge counts by itself.
 func TestRequestsOfAnAgentShareItsRateAtAllEdges(t *testing.T) {
 	t.Parallel()
 	const room = 40

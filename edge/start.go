@@ -91,8 +91,8 @@ func (n *Node) newOwner() *ownership.Owner {
 	})
 }
 
-// Close ends what is left, within a few seconds even if neither log nor presence can be reached. Agents that are still connected are cut
-// off and may return within their grace, at any edge.
+// Close ends what is left, within a few seconds even if neither log nor presence can be reached. Agents that are still
+// connected are cut off and may return within their grace, at any edge.
 func (n *Node) Close() {
 	n.draining.Store(true)
 	n.limits.Shedder.Shut(ownership.ErrDraining)

@@ -14,7 +14,8 @@ type streamKey struct {
 	stream string
 }
 
-// incoming is the streams to an agent. The zero value is ready to use; its maps are made when something comes into them.
+// incoming is the streams to an agent. The zero value is ready to use; its maps are made when something comes into
+// them.
 type incoming struct {
 	mu        sync.Mutex           // guards the fields below
 	open      map[streamKey]heard  // that have begun here
@@ -48,7 +49,8 @@ func (i *incoming) restore(tenant string, cancelled []presence.Stream) {
 }
 
 // follow follows which streams are open, by a part that has come. drop says that it is of a stream that this agent has
-// cancelled, or of an earlier one than that which is open under its name. A start that was stored after the cancel begins a stream of its own; again says so.
+// cancelled, or of an earlier one than that which is open under its name. A start that was stored after the cancel
+// begins a stream of its own; again says so.
 func (i *incoming) follow(peer agora.Address, m *agora.Message) (drop, again bool) {
 	if m.Part == agora.Whole || m.Stream == "" {
 		return false, false
@@ -130,7 +132,8 @@ func (i *incoming) cancel(k streamKey, upTo uint64) {
 	}
 }
 
-// reopen has a stream whose cancel was not stored be cancelled once more where that is asked. What comes of it stays unshown.
+// reopen has a stream whose cancel was not stored be cancelled once more where that is asked. What comes of it stays
+// unshown.
 func (i *incoming) reopen(k streamKey, of heard) {
 	i.mu.Lock()
 	defer i.mu.Unlock()

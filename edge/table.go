@@ -8,7 +8,8 @@ import (
 	"github.com/agora-relay/agora"
 )
 
-// sessionTable is the sessions that an edge holds, those included that only flush what is under way. The zero value is ready to use.
+// sessionTable is the sessions that an edge holds, those included that only flush what is under way. The zero value is
+// ready to use.
 type sessionTable struct {
 	mu      sync.Mutex                   // guards the fields below
 	held    map[agora.Address][]*Session // of an agent the running one last; before it those that still flush
@@ -18,7 +19,8 @@ type sessionTable struct {
 	closed  bool
 }
 
-// add adds a session. It returns false where the table was closed before: who ends those that it has does not know of this one.
+// add adds a session. It returns false where the table was closed before: who ends those that it has does not know of
+// this one.
 func (t *sessionTable) add(s *Session) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()

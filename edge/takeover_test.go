@@ -151,8 +151,8 @@ func TestAHolderThatTheLogHasLostHandsOverThroughPresence(t *testing.T) {
 	got(next, 1)
 }
 
-// Of a stream that was aborted because its holder died, its sender may know nothing. What it says to end it is answered all the
-// same: it would wait for ever.
+// Of a stream that was aborted because its holder died, its sender may know nothing. What it says to end it is answered
+// all the same: it would wait for ever.
 func TestACancelOfAStreamThatDiedWithItsEdgeIsAnswered(t *testing.T) {
 	t.Parallel()
 	c := start(t, agoratest.Options{Leases: []time.Duration{endless, watchful}})
@@ -169,8 +169,8 @@ func TestACancelOfAStreamThatDiedWithItsEdgeIsAnswered(t *testing.T) {
 	receiver.Expect(`{"type":"error","code":"STREAM_ABORTED","stream_id":"s"}`)
 }
 
-// An edge that died may have owed the receiver of a stream its end, with presence told already that it had ended. The agent's next edge has
-// nothing of that lane in hand, but ends it with the session.
+// An edge that died may have owed the receiver of a stream its end, with presence told already that it had ended. The
+// agent's next edge has nothing of that lane in hand, but ends it with the session.
 func TestAGoodbyeEndsWhatADeadEdgeOwedAnEnd(t *testing.T) {
 	t.Parallel()
 	c := start(t, agoratest.Options{})
@@ -194,7 +194,8 @@ func TestAGoodbyeEndsWhatADeadEdgeOwedAnEnd(t *testing.T) {
 	receiver.Expect(`{"type":"error","code":"STREAM_ABORTED","stream_id":"s"}`)
 }
 
-// shut is a connection that takes note when it is closed, and goes on all the same, as one does whose socket takes nothing.
+// shut is a connection that takes note when it is closed, and goes on all the same, as one does whose socket takes
+// nothing.
 type shut struct {
 	woken
 	closed chan edge.Reason
@@ -219,7 +220,8 @@ func heldOpen(t *testing.T, c *agoratest.Cluster) (b *edge.Session, old shut, re
 	return b, old, `"resume_token":` + agoratest.Quote(w.ResumeToken)
 }
 
-// An edge that finds another one in its place gives the agent nothing more, as long as its connection may take to close.
+// An edge that finds another one in its place gives the agent nothing more, as long as its connection may take to
+// close.
 func TestADeposedSessionIsGivenNothingMore(t *testing.T) {
 	t.Parallel()
 	c := start(t, agoratest.Options{Leases: []time.Duration{6 * time.Second}})

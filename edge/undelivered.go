@@ -13,7 +13,8 @@ import (
 	"github.com/agora-relay/agora/spaces"
 )
 
-// A message that the agent can't take is not given to it: a gap stands in its place, and its sender is told, so that nobody waits for it.
+// A message that the agent can't take is not given to it: a gap stands in its place, and its sender is told, so that
+// nobody waits for it.
 
 // frameBound is how many bytes a frame has at most that a connection takes.
 type frameBound int32
@@ -31,8 +32,8 @@ func (b frameBound) excludes(m *agora.Message) bool {
 	return len(m.Body) > framesize.Small(int(b)) && framesize.Of(m) > int(b)
 }
 
-// leaveOut returns what stands in the place of a message that the agent can't take, and has its sender be told. It returns false where nothing does: of a stream
-// that the agent is given nothing of any more.
+// leaveOut returns what stands in the place of a message that the agent can't take, and has its sender be told. It
+// returns false where nothing does: of a stream that the agent is given nothing of any more.
 func (i *inbound) leaveOut(peer agora.Address, m *agora.Message) (Delivery, bool) {
 	switch {
 	case m.Kind > agora.Reply:
@@ -67,7 +68,8 @@ func (i *inbound) refuseAnswer(peer agora.Address, m *agora.Message) {
 // errLargeAnswer is told to an agent in the place of an answer that it can't take.
 var errLargeAnswer = agora.Errorf(agora.MessageTooLarge, "the answer is larger than a frame that this connection takes")
 
-// refuseStream has nothing more of a stream be given to the agent, of which it can't take a part, and its sender be told.
+// refuseStream has nothing more of a stream be given to the agent, of which it can't take a part, and its sender be
+// told.
 func (i *inbound) refuseStream(peer agora.Address, m *agora.Message) {
 	if m.Kind == agora.Request && m.Meta.Call != "" {
 		i.out.sender().Heard(m, false)
@@ -101,13 +103,15 @@ func (o *receiptQueue) refuseStream(refusal agora.Message, seq uint64) error {
 	return nil
 }
 
-// post has a sender be told what became of a message of the mailbox: once, however often and wherever that is done within the time for which the log knows what it has stored.
+// post has a sender be told what became of a message of the mailbox: once, however often and wherever that is done
+// within the time for which the log knows what it has stored.
 func (o *receiptQueue) post(m agora.Message, seq uint64) error {
 	_, err := o.node.relay.Post(o.node.ctx, o.actor.Principal().Name, fmt.Sprintf("undelivered/%s/%d", o.claim.Agent, seq), m)
 	return err
 }
 
-// undelivered has the sender of a whole message be told that the agent is not given it: who called and waits for an answer, in its box.
+// undelivered has the sender of a whole message be told that the agent is not given it: who called and waits for an
+// answer, in its box.
 func (o *receiptQueue) undelivered(m *agora.Message) {
 	switch {
 	case m.From == "" || approval.IsBox(m.Meta.Call): // an approval comes to an end by itself
@@ -136,7 +140,8 @@ func (o *receiptQueue) undelivered(m *agora.Message) {
 	}
 }
 
-// insist does something, again while it is refused for the moment, and reports whether it came to an end before the session did.
+// insist does something, again while it is refused for the moment, and reports whether it came to an end before the
+// session did.
 func (o *receiptQueue) insist(do func() error) bool {
 	for {
 		if err := do(); !forNow(err) {
@@ -148,8 +153,9 @@ func (o *receiptQueue) insist(do func() error) bool {
 	}
 }
 
-// leaveOutEvent returns what stands in the place of an event that the agent can't take. Of one that is streamed it is given nothing more. Its publisher is not told: members
-// come and go, and none of them decides what may be said to the others.
+// leaveOutEvent returns what stands in the place of an event that the agent can't take. Of one that is streamed it is
+// given nothing more. Its publisher is not told: members come and go, and none of them decides what may be said to the
+// others.
 func (i *inbound) leaveOutEvent(p *subscription, e *spaces.Event) Delivery {
 	if e.Kind == agora.Event && e.Part != agora.Whole {
 		st := presence.Stream{Peer: agora.AgentID(spaceMark + e.To.Space), Stream: e.Stream, Seq: e.Seq - 1}

@@ -8,8 +8,9 @@ import (
 	"github.com/agora-relay/agora/edge/policy"
 )
 
-// vouched is what stands in presence of a session whose connection an edge has dialled: for whom another edge is to dial it again. No credentials
-// are in it: whether what they granted still holds is asked of the verifier that vouches for it.
+// vouched is what stands in presence of a session whose connection an edge has dialled: for whom another edge is to
+// dial it again. No credentials are in it: whether what they granted still holds is asked of the verifier that vouches
+// for it.
 type vouched struct {
 	Dialect string        `json:"dialect"`
 	Name    string        `json:"name,omitempty"`

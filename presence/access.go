@@ -56,8 +56,9 @@ func (a Access) secure(c *tls.Config) error {
 	return nil
 }
 
-// dialer returns what connects with the CAs that are in their file at that moment, those of c where it can't be read, as when it is just
-// being replaced; nil, which is the library's own way, where there is no such file. A timeout of 0 stands for the library's.
+// dialer returns what connects with the CAs that are in their file at that moment, those of c where it can't be read,
+// as when it is just being replaced; nil, which is the library's own way, where there is no such file. A timeout of 0
+// stands for the library's.
 func (a Access) dialer(c *tls.Config, timeout time.Duration) func(ctx context.Context, network, addr string) (net.Conn, error) {
 	if a.CA == "" {
 		return nil

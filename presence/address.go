@@ -32,8 +32,9 @@ func (e *AddressError) Error() string {
 	return fmt.Sprintf("address %q is that of agent %q", e.Address, e.By)
 }
 
-// addressesKey is the hash of the addresses that agents of a tenant have: "<member> <entry> <ms>". An entry is written before the claim that
-// it is for, whose record decides: see owned. What no record bears out is void when no claim on its way can still be meant.
+// addressesKey is the hash of the addresses that agents of a tenant have: "<member> <entry> <ms>". An entry is written
+// before the claim that it is for, whose record decides: see owned. What no record bears out is void when no claim on
+// its way can still be meant.
 func addressesKey(tenant string) string {
 	return root + "{addresses:" + agora.EncodeToken(tenant) + "}"
 }
@@ -63,14 +64,15 @@ func parseDial(dial, by string) *Dialled {
 	return &Dialled{Address: address, By: []byte(by), entry: entry}
 }
 
-// Dials is the sessions whose connections their edges make: the addresses of their agents, and which edge goes on with one that has lost its own.
+// Dials is the sessions whose connections their edges make: the addresses of their agents, and which edge goes on with
+// one that has lost its own.
 type Dials struct {
 	*backend
 	leases Leases
 }
 
-// reserve gives an agent the address of d, for the claim that follows, and returns what its entry was before. An AddressError where another
-// agent has it. No entry, while the server is not whole: UNAVAILABLE for ErrIncomplete.
+// reserve gives an agent the address of d, for the claim that follows, and returns what its entry was before. An
+// AddressError where another agent has it. No entry, while the server is not whole: UNAVAILABLE for ErrIncomplete.
 func (s Dials) reserve(ctx context.Context, tenant string, id agora.AgentID, d *Dialled) (was reserved, err error) {
 	if was.address, err = s.take(ctx, &taking{tenant: tenant, id: id, d: d}); err != nil {
 		return was, err
@@ -95,7 +97,8 @@ func (s Dials) unreserveAddress(ctx context.Context, tenant string, id agora.Age
 	}
 }
 
-// FreeAddress frees the address of a session that is over and was dialled: any agent may have it from now on. Should nobody do so, it is free in a minute.
+// FreeAddress frees the address of a session that is over and was dialled: any agent may have it from now on. Should
+// nobody do so, it is free in a minute.
 func (s Dials) FreeAddress(ctx context.Context, c Claim, d Dialled) error {
 	return errors.Join(s.freeAddress(ctx, c.Tenant, c.Agent, &d, ""), s.setNames(ctx, c.Tenant, c.Agent, d.entry+" ", ""))
 }
@@ -106,7 +109,8 @@ func (s Dials) freeAddress(ctx context.Context, tenant string, id agora.AgentID,
 	return err
 }
 
-// SetBy replaces for whom the connection of a session is made. ErrDeposed when the claim is no longer c's, or its session has another connection.
+// SetBy replaces for whom the connection of a session is made. ErrDeposed when the claim is no longer c's, or its
+// session has another connection.
 func (s Dials) SetBy(ctx context.Context, c Claim, by []byte) error {
 	return s.asHolder(ctx, call{dialByScript, []string{c.keys().rec}, []any{strconv.FormatUint(c.Epoch, 10), string(by)}})
 }

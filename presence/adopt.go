@@ -58,8 +58,8 @@ func (s Dials) Find(ctx context.Context, tenant string, id agora.AgentID) (Orpha
 	return o, true, nil
 }
 
-// Orphans returns at most n of those that are due to be looked at, oldest first: sessions without an edge, and some that have one again, for
-// which the caller is to call Adopted. One round trip where there is none.
+// Orphans returns at most n of those that are due to be looked at, oldest first: sessions without an edge, and some
+// that have one again, for which the caller is to call Adopted. One round trip where there is none.
 func (s Dials) Orphans(ctx context.Context, n int) ([]Orphan, error) {
 	return s.listed(ctx, adoptKey, indexDue(adoptKey, 0, n), func(Orphan) bool { return true })
 }
@@ -94,7 +94,8 @@ func (s Dials) listed(ctx context.Context, key string, due call, wanted func(Orp
 	return all, err
 }
 
-// Keep has nobody else look at an orphan for a while, and reports whether nobody else did so before. It gives no right to the session: see ClaimRequest.Adopt.
+// Keep has nobody else look at an orphan for a while, and reports whether nobody else did so before. It gives no right
+// to the session: see ClaimRequest.Adopt.
 func (s Dials) Keep(ctx context.Context, o *Orphan, long time.Duration) (bool, error) {
 	r, err := s.run(ctx, call{indexKeepScript, []string{adoptKey}, []any{o.seen.member, o.seen.score, long.Milliseconds()}})
 	if err != nil || r.str() == "" {
@@ -123,8 +124,8 @@ func (s Dials) Adopted(ctx context.Context, o Orphan) error {
 	return err
 }
 
-// Offer gives a dialled session away: another edge may adopt it, while c's holder goes on with it until it is asked to hand over. ErrDeposed
-// when the claim is no longer c's.
+// Offer gives a dialled session away: another edge may adopt it, while c's holder goes on with it until it is asked to
+// hand over. ErrDeposed when the claim is no longer c's.
 func (s Dials) Offer(ctx context.Context, c Claim) error {
 	if err := s.asHolder(ctx, call{offerScript, []string{c.keys().rec}, []any{c.Epoch}}); err != nil {
 		return err

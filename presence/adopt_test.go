@@ -254,7 +254,8 @@ func TestTheSweepListsWhatADeadEdgeHadDialled(t *testing.T) {
 	})
 }
 
-// An edge finds that the server has lost everything, tells it what it holds, and dies before it renews its lease once more.
+// An edge finds that the server has lost everything, tells it what it holds, and dies before it renews its lease once
+// more.
 func TestAnEdgeThatDiesAsItHasToldALossIsFoundDead(t *testing.T) {
 	eachServer(t, func(t *testing.T, srv *server) {
 		s := srv.store(presence.Config{Lease: 200 * time.Millisecond})

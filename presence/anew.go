@@ -2,9 +2,9 @@ package presence
 
 import "context"
 
-// Anew has the session of a claim go on under another id, and returns the claim under it: what it receives stays as it is, and it has used no lane. That is for
-// an agent that is a new process for what it sends. The caller has ended the lanes of the old id: nobody
-// knows of them any more. ErrDeposed. It may be repeated. Two round trips.
+// Anew has the session of a claim go on under another id, and returns the claim under it: what it receives stays as it
+// is, and it has used no lane. That is for an agent that is a new process for what it sends. The caller has ended the
+// lanes of the old id: nobody knows of them any more. ErrDeposed. It may be repeated. Two round trips.
 func (s Sessions) Anew(ctx context.Context, c Claim, session string, spaces []string) (Claim, error) {
 	k := c.keys()
 	r, err := s.run(ctx, call{anewScript, []string{k.rec, k.lanes}, []any{c.Epoch, session}})

@@ -14,8 +14,9 @@ type Balk struct {
 	Size  int    // bytes of its frame
 }
 
-// Balked notes that the agent has closed the connection of a claim at a delivery. Where it is the second one in a row, the agent is known from then on to take only what is
-// smaller ([Record.Takes]), until its session ends. It counts once for a claim, and not at all where another holder has begun since.
+// Balked notes that the agent has closed the connection of a claim at a delivery. Where it is the second one in a row,
+// the agent is known from then on to take only what is smaller ([Record.Takes]), until its session ends. It counts once
+// for a claim, and not at all where another holder has begun since.
 func (s Sessions) Balked(ctx context.Context, c Claim, b Balk) error {
 	place := strconv.FormatUint(b.Seq, 10) + "/" + agora.EncodeToken(b.Space)
 	_, err := s.run(ctx, call{balkedScript, []string{c.keys().rec}, []any{c.Epoch, place, b.Size}})

@@ -6,8 +6,8 @@ import (
 	"sync/atomic"
 )
 
-// beats are the renewals of an edge's lease by their words. The server has the word of the last one: where that is none of those that it may have, it
-// has lost what this edge has written since.
+// beats are the renewals of an edge's lease by their words. The server has the word of the last one: where that is none
+// of those that it may have, it has lost what this edge has written since.
 type beats struct {
 	rollbacks atomic.Uint64
 

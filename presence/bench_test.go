@@ -61,7 +61,8 @@ func BenchmarkUseLane(b *testing.B) {
 	}
 }
 
-// BenchmarkMissing looks after 1,000 claims, none of which is missing: ns, bytes and allocations are those of all of them.
+// BenchmarkMissing looks after 1,000 claims, none of which is missing: ns, bytes and allocations are those of all of
+// them.
 func BenchmarkMissing(b *testing.B) {
 	s := benchStore(b)
 	claims, h := manyClaims(b, s, 1000)

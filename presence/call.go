@@ -12,7 +12,8 @@ import (
 	"github.com/agora-relay/agora"
 )
 
-// Call is a request for an agent by somebody who may have no session anywhere, and whose answer goes into a box of its own.
+// Call is a request for an agent by somebody who may have no session anywhere, and whose answer goes into a box of its
+// own.
 type Call struct {
 	Tenant   string
 	Box      string        // of the answer; the call's id
@@ -46,9 +47,10 @@ type Calls struct {
 	leases Leases
 }
 
-// Open writes that a caller at an edge, which knows it by an id, waits for a call, which is kept for a while: it was new, or one of its name was there.
-// Nothing is written where that is CallOther or CallOver. asked reports whether its request is stored, which nobody knows where somebody has begun to store it
-// longer ago than ask. One round trip; two for calls with a name.
+// Open writes that a caller at an edge, which knows it by an id, waits for a call, which is kept for a while: it was
+// new, or one of its name was there. Nothing is written where that is CallOther or CallOver. asked reports whether its
+// request is stored, which nobody knows where somebody has begun to store it longer ago than ask. One round trip; two
+// for calls with a name.
 func (s Calls) Open(ctx context.Context, h Holder, waiter string, c Call, keep, ask time.Duration) (state CallState, asked Asking, err error) {
 	calls := []call{indexAdd(callsKey(h), 0, c.member()), {callOpenScript, c.record(), append(c.args(h.waiter(waiter), keep), ask.Milliseconds())}}
 	if !c.Named {
@@ -105,9 +107,9 @@ type Ended struct {
 	Untold bool // nobody has told Drop of it: who has ended it may not have done what follows, and does so no more now that the edge is back
 }
 
-// Hold writes again what callers at an edge wait for, in case the server has lost it, and has it kept for a while from now on. It
-// returns the calls that others have ended. Where the name of one stands for another request by now, that is left as it is: who has made it is
-// about to be told by Open, or was. One pipeline.
+// Hold writes again what callers at an edge wait for, in case the server has lost it, and has it kept for a while from
+// now on. It returns the calls that others have ended. Where the name of one stands for another request by now, that is
+// left as it is: who has made it is about to be told by Open, or was. One pipeline.
 func (s Calls) Hold(ctx context.Context, h Holder, open []Waiting, keep time.Duration) (ended []Ended, err error) {
 	var calls []call
 	for _, w := range open {
@@ -137,8 +139,9 @@ type Leaving struct {
 	End    bool   // else: the call is ended where nobody is left
 }
 
-// Leave writes that callers wait no more, and returns how each call stands then: CallOver for those that are ended now or were before. One whose answer was read
-// is kept for a while from now on, those without a name only as long as that their answer may be sent once more. One pipeline.
+// Leave writes that callers wait no more, and returns how each call stands then: CallOver for those that are ended now
+// or were before. One whose answer was read is kept for a while from now on, those without a name only as long as that
+// their answer may be sent once more. One pipeline.
 func (s Calls) Leave(ctx context.Context, h Holder, leave []Leaving, keep, linger time.Duration) ([]CallState, error) {
 	calls := make([]call, 0, 2*len(leave))
 	for _, l := range leave {
@@ -169,7 +172,8 @@ func (s Calls) Leave(ctx context.Context, h Holder, leave []Leaving, keep, linge
 	return states, nil
 }
 
-// Drop takes calls off the lists of an edge and of the agents that were asked: all that had to be done of them is done. One pipeline.
+// Drop takes calls off the lists of an edge and of the agents that were asked: all that had to be done of them is done.
+// One pipeline.
 func (s Calls) Drop(ctx context.Context, h Holder, over []Call) error {
 	calls := make([]call, 0, 2*len(over))
 	for _, c := range over {
@@ -180,7 +184,8 @@ func (s Calls) Drop(ctx context.Context, h Holder, over []Call) error {
 	return err
 }
 
-// LookAgain writes that an edge is to look once more for answers that may be on their way, of calls that are over: should it die before, [Calls.Lost] says so. One round trip.
+// LookAgain writes that an edge is to look once more for answers that may be on their way, of calls that are over:
+// should it die before, [Calls.Lost] says so. One round trip.
 func (s Calls) LookAgain(ctx context.Context, h Holder, over []Call) error {
 	members := make([]string, len(over))
 	for i, c := range over {
@@ -200,7 +205,8 @@ func (s Calls) Looked(ctx context.Context, h Holder, over []Call) error {
 	return err
 }
 
-// To returns the calls that an agent was asked and that are listed with it; whole is false while the server may have lost some.
+// To returns the calls that an agent was asked and that are listed with it; whole is false while the server may have
+// lost some.
 func (s Calls) To(ctx context.Context, tenant string, id agora.AgentID) (calls []Call, whole bool, err error) {
 	all, err := s.rdb.HGetAll(ctx, Call{Tenant: tenant, To: id}.listed()).Result()
 	if err != nil {
@@ -219,7 +225,8 @@ func (s Calls) To(ctx context.Context, tenant string, id agora.AgentID) (calls [
 	return calls, whole && err == nil, nil
 }
 
-// ToAnswer is To without the calls that are over: an edge that was away when others ended one lists it again. Two round trips.
+// ToAnswer is To without the calls that are over: an edge that was away when others ended one lists it again. Two round
+// trips.
 func (s Calls) ToAnswer(ctx context.Context, tenant string, id agora.AgentID) (calls []Call, whole bool, err error) {
 	calls, whole, err = s.To(ctx, tenant, id)
 	if err != nil || len(calls) == 0 {
@@ -248,8 +255,8 @@ func (s Calls) IsOpen(ctx context.Context, tenant, box string) (bool, error) {
 	return state == CallOpen, err
 }
 
-// IsOver reports whether nobody waits for the answer of a call any more: it was ended, or is not known any more and the server has lost nothing. Two round
-// trips at most.
+// IsOver reports whether nobody waits for the answer of a call any more: it was ended, or is not known any more and the
+// server has lost nothing. Two round trips at most.
 func (s Calls) IsOver(ctx context.Context, tenant, box string) (bool, error) {
 	state, err := s.state(ctx, tenant, box)
 	if state == CallGone {
@@ -301,9 +308,9 @@ type LostCalls struct {
 	Looks  []Call // that were over, whose answers it was to look for: see [Calls.LookAgain]
 }
 
-// Lost ends what callers of dead edges waited for, unless others wait for it too, and returns it for the caller to tell those that
-// were asked: it is returned again until Drop is told, and Looked. Some of it where it is much. One round trip where no edge is dead; nothing is done while
-// the server is not whole.
+// Lost ends what callers of dead edges waited for, unless others wait for it too, and returns it for the caller to tell
+// those that were asked: it is returned again until Drop is told, and Looked. Some of it where it is much. One round
+// trip where no edge is dead; nothing is done while the server is not whole.
 func (s Calls) Lost(ctx context.Context) ([]LostCalls, error) {
 	r, err := s.run(ctx, indexDue(edgesKey, 0, sweepEdges))
 	if err != nil {

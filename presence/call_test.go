@@ -59,7 +59,8 @@ func TestACallThatIsOverIsNotToBeAnsweredThoughAnEdgeThatIsBackListsIt(t *testin
 	})
 }
 
-// An edge tells presence again what its callers wait for while it learns that one of them has used a name that stands for another request.
+// An edge tells presence again what its callers wait for while it learns that one of them has used a name that stands
+// for another request.
 func TestANameStandsForItsFirstRequestThoughAnEdgeTellsOfAnother(t *testing.T) {
 	eachServer(t, func(t *testing.T, srv *server) {
 		s := srv.store(presence.Config{})

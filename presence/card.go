@@ -17,11 +17,12 @@ const (
 	fullVersion = '2'
 )
 
-// bareBegin begins, behind its version, the card of an agent that has said nothing of itself but its dialect: see listing.
+// bareBegin begins, behind its version, the card of an agent that has said nothing of itself but its dialect: see
+// listing.
 const bareBegin = `{"bare":true`
 
-// card is an agent's card as it is stored, in the field "card". Metadata is a string, so that it comes back byte for byte.
-// What is long and no list needs stands in the field "detail".
+// card is an agent's card as it is stored, in the field "card". Metadata is a string, so that it comes back byte for
+// byte. What is long and no list needs stands in the field "detail".
 type card struct {
 	Bare         bool          `json:"bare,omitempty"` // first: see bareBegin
 	ID           agora.AgentID `json:"id"`
@@ -101,7 +102,8 @@ func encodeCard(a agora.Agent) (storedCard, error) {
 	return s, err
 }
 
-// PackCard returns a card, schemas and registration included, as it is stored: for another edge, which reads it with UnpackCard.
+// PackCard returns a card, schemas and registration included, as it is stored: for another edge, which reads it with
+// UnpackCard.
 func PackCard(a agora.Agent) (light, detail []byte, err error) {
 	s, err := encodeCard(a)
 	return []byte(s.card), []byte(s.detail), err

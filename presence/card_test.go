@@ -8,7 +8,8 @@ import (
 	"github.com/agora-relay/agora"
 )
 
-// FuzzCard holds that whatever the server has for a card can be read, and that what was read is written so that it comes back the same.
+// FuzzCard holds that whatever the server has for a card can be read, and that what was read is written so that it
+// comes back the same.
 func FuzzCard(f *testing.F) {
 	seed, err := encodeCard(agora.Agent{
 		ID: "a", Name: "A", Metadata: json.RawMessage(`{"x":1}`), Domain: "d", Addresses: []string{"x"},
@@ -40,7 +41,8 @@ func FuzzCard(f *testing.F) {
 	})
 }
 
-// An edge that reads less than what another one has written leaves it alone, rather than taking the card for a bare one.
+// An edge that reads less than what another one has written leaves it alone, rather than taking the card for a bare
+// one.
 func TestACardOfAVersionFromTheFutureIsNotUnpacked(t *testing.T) {
 	light, detail, err := PackCard(agora.Agent{ID: "a", Name: "A", Registration: agora.Registration{Media: "m", Body: []byte{0xff}}})
 	if err != nil {

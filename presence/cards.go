@@ -17,16 +17,17 @@ type CardBound struct {
 	Whole     int64 // of everybody
 }
 
-// CardBounds are how much agents may say of themselves, in all of the cluster. Of what other tenants don't hold of the whole a tenant may
-// hold Tenant[0]/Tenant[1], and of that a principal Own[0]/Own[1] of what others of its tenant don't hold.
+// CardBounds are how much agents may say of themselves, in all of the cluster. Of what other tenants don't hold of the
+// whole a tenant may hold Tenant[0]/Tenant[1], and of that a principal Own[0]/Own[1] of what others of its tenant don't
+// hold.
 type CardBounds struct {
 	Registrations CardBound // without a connection
 	Bytes         CardBound // of cards, those of sessions and those of registrations, schemas included
 	Tenant, Own   [2]int64
 }
 
-// FullError says that an agent may not say of itself what it does, as its principal, its tenant or everybody together hold as much as may be. To an agent it is
-// RATE_LIMITED. Nothing was changed.
+// FullError says that an agent may not say of itself what it does, as its principal, its tenant or everybody together
+// hold as much as may be. To an agent it is RATE_LIMITED. Nothing was changed.
 type FullError struct {
 	Level string // which holds as much as it may: "principal", "tenant" or "cluster"
 	Bytes bool   // the cards of its agents have as many bytes as they may; else it has as many registrations
@@ -51,14 +52,15 @@ func (e *FullError) Unwrap() error {
 // fullLevels are the levels by what the script of counting calls them.
 var fullLevels = [...]string{"", "principal", "tenant", "cluster"}
 
-// compareCards is how long an entry of the account may differ from what its agent's record bears out, where the edge that
-// was to put it right has died.
+// compareCards is how long an entry of the account may differ from what its agent's record bears out, where the edge
+// that was to put it right has died.
 const compareCards = 10 * time.Minute
 
-// cards is the account of what agents say of themselves: an entry for each session with a card and each registration without a connection, by the principal
-// that has it, and the sums of those. The account is an index: what counts is the agent's record. So an entry is written
-// before the record is, and once more behind it, and is compared with the record when that may be over; a sweep compares all of them now and then. Every
-// entry has a stamp, which is another one each time that it is written: a comparison changes no entry that was written meanwhile.
+// cards is the account of what agents say of themselves: an entry for each session with a card and each registration
+// without a connection, by the principal that has it, and the sums of those. The account is an index: what counts is
+// the agent's record. So an entry is written before the record is, and once more behind it, and is compared with the
+// record when that may be over; a sweep compares all of them now and then. Every entry has a stamp, which is another
+// one each time that it is written: a comparison changes no entry that was written meanwhile.
 type cards struct{ *backend }
 
 // What an entry of the account is for.
@@ -81,7 +83,8 @@ type cardEntry struct {
 	bytes  int
 }
 
-// ofCard returns the entry of a card, of a session or a registration; ok is false for a session's that says nothing, which has none.
+// ofCard returns the entry of a card, of a session or a registration; ok is false for a session's that says nothing,
+// which has none.
 func ofCard(kind, tenant string, id agora.AgentID, principal string, c storedCard) (e cardEntry, ok bool) {
 	e = cardEntry{field: cardField(kind, member(tenant, id), principal), bytes: len(c.card) + len(c.detail)}
 	if kind == ofRegistration {
@@ -116,7 +119,8 @@ func (s cards) count(e cardEntry, whatever bool) call {
 	}}
 }
 
-// take counts what an agent is about to say of itself; a FullError where that is more than may be held. The caller calls settle behind it.
+// take counts what an agent is about to say of itself; a FullError where that is more than may be held. The caller
+// calls settle behind it.
 func (s cards) take(ctx context.Context, e cardEntry, whatever bool) error {
 	r, err := s.run(ctx, s.count(e, whatever))
 	if err != nil {

@@ -62,20 +62,23 @@ type Past struct {
 // claimTries bounds how often Claim starts over because the incumbent changed under it.
 const claimTries = 8
 
-// Claim takes the id. No session: a new one. Grace: the session is resumed by
-// the same principal, unless that names another session, or none and this one never began, so that nobody was told of it (ErrEnding), or presents a token that is neither the session's last nor, as
-// an answer may be lost, the one by which its last claim came (ErrWrongToken); else ErrExists. Registered without a connection by another principal: ErrOwned. Held under a lease
-// that is gone: as in grace. Held under a live lease: taken over where the principal and either the resume token or Evict fit; else ErrExists, with
-// the Incumbent. Grace over or ending: ErrEnding. No record, a token that does not fit, or none for a session that was written again (Reassert) as one that is away, while the server is not whole: UNAVAILABLE for ErrIncomplete.
-// It is one round trip; two for an agent that was never seen (three on a Redis Cluster), and where the
-// id is held and the incumbent's lease must be looked at; three where that is gone.
+// Claim takes the id. No session: a new one. Grace: the session is resumed by the same principal, unless that names
+// another session, or none and this one never began, so that nobody was told of it (ErrEnding), or presents a token
+// that is neither the session's last nor, as an answer may be lost, the one by which its last claim came
+// (ErrWrongToken); else ErrExists. Registered without a connection by another principal: ErrOwned. Held under a lease
+// that is gone: as in grace. Held under a live lease: taken over where the principal and either the resume token or
+// Evict fit; else ErrExists, with the Incumbent. Grace over or ending: ErrEnding. No record, a token that does not fit,
+// or none for a session that was written again (Reassert) as one that is away, while the server is not whole:
+// UNAVAILABLE for ErrIncomplete. It is one round trip; two for an agent that was never seen (three on a Redis Cluster),
+// and where the id is held and the incumbent's lease must be looked at; three where that is gone.
 //
-// The holder it takes the id from stays in Unsettled, dead or not, until Settle: nothing may be
-// delivered before. A request whose answer was lost may be repeated as it is.
+// The holder it takes the id from stays in Unsettled, dead or not, until Settle: nothing may be delivered before. A
+// request whose answer was lost may be repeated as it is.
 //
-// With Dial, an AddressError where another agent of the tenant has the address, or one of any tenant has one of its Names: they are this one's as long as its session lasts, or
-// until that is claimed with others or none. It takes one round trip more, and two for names. With Adopt, ErrDeposed where the session has another epoch by
-// now, or is over; UNAVAILABLE for ErrIncomplete while the server is not whole. It takes one round trip more, too.
+// With Dial, an AddressError where another agent of the tenant has the address, or one of any tenant has one of its
+// Names: they are this one's as long as its session lasts, or until that is claimed with others or none. It takes one
+// round trip more, and two for names. With Adopt, ErrDeposed where the session has another epoch by now, or is over;
+// UNAVAILABLE for ErrIncomplete while the server is not whole. It takes one round trip more, too.
 //
 // With a card that says something, a FullError where Config.Cards has no room for it. It takes two round trips more.
 func (s Sessions) Claim(ctx context.Context, r ClaimRequest) (Claim, error) {
@@ -179,8 +182,8 @@ func (s Sessions) claim(ctx context.Context, r ClaimRequest, card storedCard) (C
 	}
 }
 
-// tryClaim runs the claim script once, behind the indexes that will list what it decides.
-// sure says that every edge has told what it holds: an agent without a record has no session. whole is whether that is so now.
+// tryClaim runs the claim script once, behind the indexes that will list what it decides. sure says that every edge has
+// told what it holds: an agent without a record has no session. whole is whether that is so now.
 func (s Sessions) tryClaim(ctx context.Context, r ClaimRequest, card storedCard, dead uint64, sure bool) (c Claim, was *Dialled, outcome string, whole bool, err error) {
 	m := member(r.Tenant, r.Agent)
 	k := keysOf(m, "")

@@ -8,8 +8,8 @@ import (
 	"github.com/agora-relay/agora"
 )
 
-// keepAddress writes the entry of an address again that the server may have lost, or has the void one of another agent in its place, and answers with
-// another's otherwise.
+// keepAddress writes the entry of an address again that the server may have lost, or has the void one of another agent
+// in its place, and answers with another's otherwise.
 func keepAddress(tenant string, id agora.AgentID, d *Dialled, void string) call {
 	return call{addressKeepScript, []string{addressesKey(tenant)}, []any{d.Address, member(tenant, id), d.entry, void}}
 }
@@ -28,9 +28,10 @@ func (s Dials) adopted(ctx context.Context, r ClaimRequest, d *Dialled) {
 	}
 }
 
-// Contested returns sessions of a holder's whose address has become another agent's: presence had lost them, and that one was given it. They are to
-// be ended. It goes through those that the holder has dialled, a hundred at a time, each about once a minute, and one that was just written again, or adopted, before others. It
-// drops what is stale in their index. One round trip when there is nothing to do.
+// Contested returns sessions of a holder's whose address has become another agent's: presence had lost them, and that
+// one was given it. They are to be ended. It goes through those that the holder has dialled, a hundred at a time, each
+// about once a minute, and one that was just written again, or adopted, before others. It drops what is stale in their
+// index. One round trip when there is nothing to do.
 func (s Dials) Contested(ctx context.Context, h Holder) ([]Orphan, error) {
 	held, err := s.listed(ctx, dialsKey(h), indexTake(dialsKey(h), s.settled, tidyBatch, 0), func(o Orphan) bool {
 		return o.Phase == Active && o.Holder == h
@@ -63,7 +64,8 @@ func (s Dials) Contested(ctx context.Context, h Holder) ([]Orphan, error) {
 	return contested, nil
 }
 
-// keep has the address of a session be its agent's where another's entry is void; an AddressError where it is another's, as an answer to keepAddress says.
+// keep has the address of a session be its agent's where another's entry is void; an AddressError where it is
+// another's, as an answer to keepAddress says.
 func (s Dials) keep(ctx context.Context, o Orphan, other reply) (err error) {
 	for err == nil && other.at(0).str() != "" {
 		void := other.at(0).str()

@@ -32,8 +32,9 @@ func (l Listed) Size() int { return len(l.ID) + len(l.card) }
 // listing are the fields of a record that tell whether its agent is in the directory, and as what.
 var listing = []string{"state", "card", "since", "reg_card", "reg_since"}
 
-// listed reads listing: ok where the agent has a session, its grace included, or is registered without one. What it says in its
-// session goes before what it said when it registered; one that says nothing of itself in its session is shown as it registered.
+// listed reads listing: ok where the agent has a session, its grace included, or is registered without one. What it
+// says in its session goes before what it said when it registered; one that says nothing of itself in its session is
+// shown as it registered.
 func (r reply) listed(id agora.AgentID) (l Listed, ok bool) {
 	state, card := r.at(0).str(), r.at(1).str()
 	lives := state == "1" || state == "2"
@@ -146,9 +147,10 @@ type Changes struct {
 	Gone   []agora.AgentID // not, or not any more
 }
 
-// Changed returns what may have changed in a tenant's directory since a mark, and the next mark. Where nothing has, it is one round trip
-// whatever the size of the directory. Who is listed may still be about to change: so it is told again for a while. UNAVAILABLE for
-// ErrIncomplete while the server is not whole; who has found it so begins with the zero Mark again.
+// Changed returns what may have changed in a tenant's directory since a mark, and the next mark. Where nothing has, it
+// is one round trip whatever the size of the directory. Who is listed may still be about to change: so it is told again
+// for a while. UNAVAILABLE for ErrIncomplete while the server is not whole; who has found it so begins with the zero
+// Mark again.
 func (s Directory) Changed(ctx context.Context, tenant string, m Mark) (Changes, Mark, error) {
 	settled := s.settled.Milliseconds()
 	since := any("+inf") // all is read anyhow
@@ -221,8 +223,9 @@ func (s Directory) read(ctx context.Context, es []entry) (c Changes, err error) 
 	return c, err
 }
 
-// SetCard replaces the card of a running session of a principal, and reports whether it was another one. ErrDeposed when the claim is
-// no longer c's; a FullError where Config.Cards has no room for it, and then the card stays as it was. Some round trips.
+// SetCard replaces the card of a running session of a principal, and reports whether it was another one. ErrDeposed
+// when the claim is no longer c's; a FullError where Config.Cards has no room for it, and then the card stays as it
+// was. Some round trips.
 func (s Directory) SetCard(ctx context.Context, c Claim, principal string, card agora.Agent) (changed bool, err error) {
 	v, err := encodeCard(card)
 	if err != nil {

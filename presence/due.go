@@ -8,7 +8,8 @@ import (
 // tidyBatch is how many of an edge's own claims one sweep looks at.
 const tidyBatch = 100
 
-// due looks at agents whose time has come and returns the sessions that are ending, and registrations that are over: those have no session.
+// due looks at agents whose time has come and returns the sessions that are ending, and registrations that are over:
+// those have no session.
 func (s sweeper) due(ctx context.Context, max int) ([]Claim, error) {
 	var out []Claim
 	for len(out) < max {

@@ -36,8 +36,8 @@ func Embed() (*Server, error) {
 	return s, err
 }
 
-// EmbedInProcess starts a presence server that has no address: only Dial reaches it. It expires keys by the wall clock, whenever it
-// is asked something, and nothing in it runs meanwhile: so it works under the time of [testing/synctest].
+// EmbedInProcess starts a presence server that has no address: only Dial reaches it. It expires keys by the wall clock,
+// whenever it is asked something, and nothing in it runs meanwhile: so it works under the time of [testing/synctest].
 func EmbedInProcess() (*Server, error) {
 	return serve(func(m *miniredis.Miniredis) error {
 		m.ClockTTL(true)
@@ -61,7 +61,8 @@ func serve(start func(*miniredis.Miniredis) error) (*Server, error) {
 	return s, nil
 }
 
-// Dial connects to the server within the process. Whoever writes to the connection does the server's work: commands have to be answered at once.
+// Dial connects to the server within the process. Whoever writes to the connection does the server's work: commands
+// have to be answered at once.
 func (s *Server) Dial() (net.Conn, error) {
 	srv := s.mini.Server()
 	if srv == nil {

@@ -14,8 +14,9 @@ import (
 	"github.com/alicebob/miniredis/v2/server"
 )
 
-// conn is a client's connection to an embedded server that is served by whoever writes to it: an answer is there when Write returns, and
-// nobody runs for it. It is for commands that are answered at once, so for none that subscribes or waits for others.
+// conn is a client's connection to an embedded server that is served by whoever writes to it: an answer is there when
+// Write returns, and nobody runs for it. It is for commands that are answered at once, so for none that subscribes or
+// waits for others.
 type conn struct {
 	of   *Server
 	srv  *server.Server
@@ -157,7 +158,8 @@ func (nowhere) String() string  { return "process" }
 
 var errNoCommand = errors.New("this is no command")
 
-// command takes the first command off b, a list of strings; n is how many bytes it has, 0 while it is not there as a whole.
+// command takes the first command off b, a list of strings; n is how many bytes it has, 0 while it is not there as a
+// whole.
 func command(b []byte) (args []string, n int, err error) {
 	count, at, err := size(b, 0, '*')
 	if err != nil || at == 0 {
@@ -175,7 +177,8 @@ func command(b []byte) (args []string, n int, err error) {
 	return args, at, nil
 }
 
-// size reads a line of b that says how much follows it, and returns where that begins; 0 while the line is not there as a whole.
+// size reads a line of b that says how much follows it, and returns where that begins; 0 while the line is not there as
+// a whole.
 func size(b []byte, at int, mark byte) (n, from int, err error) {
 	end := bytes.IndexByte(b[at:], '\n')
 	if end < 0 {

@@ -13,8 +13,8 @@ import (
 	"github.com/agora-relay/agora/presence"
 )
 
-// TestInABubbleKeysExpireByItsTime holds that a server within the process knows no other time: a lease is there to its last
-// millisecond, and no longer.
+// TestInABubbleKeysExpireByItsTime holds that a server within the process knows no other time: a lease is there to its
+// last millisecond, and no longer.
 func TestInABubbleKeysExpireByItsTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := inProcess(t).store(presence.Config{Lease: 10 * time.Second})

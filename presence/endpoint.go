@@ -8,13 +8,15 @@ import (
 	"github.com/agora-relay/agora"
 )
 
-// An address may be written in many ways, and by several tenants. So each name of what it reaches (package internal/endpoint) belongs to one agent of the
-// cluster: "<member> <ms>" by the name, and "<entry> <name> …" by the member. An entry counts while its agent has a session that was dialled: see owned.
+// An address may be written in many ways, and by several tenants. So each name of what it reaches (package
+// internal/endpoint) belongs to one agent of the cluster: "<member> <ms>" by the name, and "<entry> <name> …" by the
+// member. An entry counts while its agent has a session that was dialled: see owned.
 
 // endpointKeys are the keys of the names: of the agents that have them, and of those that each agent has.
 var endpointKeys = []string{root + "{endpoints}", root + "{endpoints}:of"}
 
-// reserveNames gives an agent the names of d besides those that it has, for the claim that follows, and returns what it had before.
+// reserveNames gives an agent the names of d besides those that it has, for the claim that follows, and returns what it
+// had before.
 func (s Dials) reserveNames(ctx context.Context, tenant string, id agora.AgentID, d *Dialled) (was string, err error) {
 	if len(d.Names) == 0 {
 		return "", nil
@@ -38,8 +40,8 @@ func (s Dials) namesOnly(ctx context.Context, r ClaimRequest) {
 // names is the entry of what the address of d reaches.
 func (d *Dialled) names() string { return d.entry + " " + strings.Join(d.Names, " ") }
 
-// Reaches returns an AddressError where what a connection to an agent has reached, by its names, is another agent's: then it is not to be used. Two round
-// trips where another one has it.
+// Reaches returns an AddressError where what a connection to an agent has reached, by its names, is another agent's:
+// then it is not to be used. Two round trips where another one has it.
 func (s Dials) Reaches(ctx context.Context, tenant string, id agora.AgentID, address string, names []string) error {
 	if len(names) == 0 {
 		return nil
@@ -63,8 +65,9 @@ func (s Dials) Reaches(ctx context.Context, tenant string, id agora.AgentID, add
 	return nil
 }
 
-// Renew has the session of an agent that was dialled have the names of what its address reaches now, and no others. An AddressError where another agent has
-// one of them: then the session is to be ended, unless that is Pending. Three round trips.
+// Renew has the session of an agent that was dialled have the names of what its address reaches now, and no others. An
+// AddressError where another agent has one of them: then the session is to be ended, unless that is Pending. Three
+// round trips.
 func (s Dials) Renew(ctx context.Context, tenant string, id agora.AgentID, address string, names []string) error {
 	m := member(tenant, id)
 	r, err := s.fields(ctx, []entry{{member: m}}, "dial")

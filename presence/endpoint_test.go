@@ -8,14 +8,16 @@ import (
 	"github.com/agora-relay/agora/presence"
 )
 
-// reaching returns a request for a session of an agent of a tenant, dialled at an address that reaches what has some names.
+// reaching returns a request for a session of an agent of a tenant, dialled at an address that reaches what has some
+// names.
 func reaching(tenant string, id agora.AgentID, address string, names ...string) presence.ClaimRequest {
 	r := dialledTo(id, "e1", address)
 	r.Tenant, r.Dial.Names = tenant, names
 	return r
 }
 
-// has returns which agent of which tenant has a name, and whether that may change, as the error of a claim says; its text for any other error.
+// has returns which agent of which tenant has a name, and whether that may change, as the error of a claim says; its
+// text for any other error.
 func has(err error) string {
 	e, ok := errors.AsType[*presence.AddressError](err)
 	if !ok {

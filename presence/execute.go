@@ -11,7 +11,8 @@ import (
 	"github.com/agora-relay/agora"
 )
 
-// Execute is a task that one agent has given another and that is not done: while it is open, it says which tools the other may call.
+// Execute is a task that one agent has given another and that is not done: while it is open, it says which tools the
+// other may call.
 type Execute struct {
 	Tenant  string
 	Callee  agora.AgentID // who was given it
@@ -37,7 +38,8 @@ const executeVersion = "1"
 type Executes struct{ *backend }
 
 // Open writes that a task is given, and the mark of who remembers it: see OpenAgain. Written again it is as it is now.
-// RATE_LIMITED where too many are open for the agent, INVALID_REQUEST where it has too many names of tools. One round trip.
+// RATE_LIMITED where too many are open for the agent, INVALID_REQUEST where it has too many names of tools. One round
+// trip.
 func (s Executes) Open(ctx context.Context, mark string, e Execute) error {
 	c, err := s.write(mark, []Execute{e}, false)
 	if err != nil {
@@ -47,9 +49,9 @@ func (s Executes) Open(ctx context.Context, mark string, e Execute) error {
 	return cmp.Or(err, full(r))
 }
 
-// OpenAgain writes once more the tasks that somebody has written under a mark, for those agents of which the mark is lost: then the server has lost the tasks
-// as well. Those of agents whose mark is there are as they are: what is lacking has been closed. An agent that was given too many others
-// meanwhile is left with those. One pipeline.
+// OpenAgain writes once more the tasks that somebody has written under a mark, for those agents of which the mark is
+// lost: then the server has lost the tasks as well. Those of agents whose mark is there are as they are: what is
+// lacking has been closed. An agent that was given too many others meanwhile is left with those. One pipeline.
 func (s Executes) OpenAgain(ctx context.Context, mark string, open []Execute) error {
 	byKey := map[string][]Execute{}
 	for _, e := range open {
@@ -107,7 +109,8 @@ func (s Executes) Close(ctx context.Context, done ...Execute) error {
 	return unavailable(err)
 }
 
-// Of returns the tasks that an agent was given and that are not done. One that can't be read allows nothing. UNAVAILABLE for ErrIncomplete while the server may have lost some. One pipeline.
+// Of returns the tasks that an agent was given and that are not done. One that can't be read allows nothing.
+// UNAVAILABLE for ErrIncomplete while the server may have lost some. One pipeline.
 func (s Executes) Of(ctx context.Context, tenant string, callee agora.AgentID) ([]Execute, error) {
 	of := Execute{Tenant: tenant, Callee: callee}
 	p := s.rdb.Pipeline()

@@ -78,7 +78,8 @@ func CardEntries(ctx context.Context, s *Store) (map[string]string, error) {
 	return s.rdb.HGetAll(ctx, cardKeys[0]).Result()
 }
 
-// CompareCards has every entry of the account of cards be as its record bears it out, as sweeps do in the course of time.
+// CompareCards has every entry of the account of cards be as its record bears it out, as sweeps do in the course of
+// time.
 func CompareCards(ctx context.Context, s *Store) error {
 	fields, err := s.rdb.HKeys(ctx, cardKeys[0]).Result()
 	cards{s.backend}.compare(ctx, fields...)

@@ -13,8 +13,9 @@ import (
 	"github.com/agora-relay/agora/presence"
 )
 
-// An edge looks after every claim once in a lease. What garbage that leaves is there until the runtime collects, which on an
-// edge whose agents are silent is seldom: of fifteen thousand claims, a kilobyte each were as much as what is kept of them.
+// An edge looks after every claim once in a lease. What garbage that leaves is there until the runtime collects, which
+// on an edge whose agents are silent is seldom: of fifteen thousand claims, a kilobyte each were as much as what is
+// kept of them.
 func TestLookingAfterClaimsLeavesLittleGarbage(t *testing.T) {
 	const most, rounds = 150, 20
 	c, err := presence.Dial("redis://" + servers.Redis(t).Addr())

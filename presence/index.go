@@ -53,8 +53,8 @@ func (r reply) due() (now int64, es []entry) {
 	return r.at(0).int(), es
 }
 
-// list lists members in a tenant's directory, and has its revision grow. It goes before what is changed of them, so that who dies
-// in between leaves nothing that no comparison would find: see Changed.
+// list lists members in a tenant's directory, and has its revision grow. It goes before what is changed of them, so
+// that who dies in between leaves nothing that no comparison would find: see Changed.
 func list(tenant string, members ...string) call {
 	args := make([]any, len(members))
 	for i, m := range members {

@@ -27,8 +27,9 @@ func (s Lanes) Use(ctx context.Context, c Claim, to agora.Address, open *OpenStr
 	return s.asHolder(ctx, call{laneScript, []string{k.rec, k.lanes}, args})
 }
 
-// CloseStreams takes ended streams out, and the lane too where that leads to the box of a call. Best effort: one that stays is found to have ended when the lane is read, unless
-// retention has cut the log. Who is deposed may do so while the next holder waits for it to hand over.
+// CloseStreams takes ended streams out, and the lane too where that leads to the box of a call. Best effort: one that
+// stays is found to have ended when the lane is read, unless retention has cut the log. Who is deposed may do so while
+// the next holder waits for it to hand over.
 func (s Lanes) CloseStreams(ctx context.Context, c Claim, to agora.Address, streams []string) error {
 	k, lane := c.keys(), laneField(to)
 	args := []any{c.Epoch}
@@ -59,7 +60,8 @@ func cancelField(peer agora.AgentID, stream string) string {
 	return agora.EncodeToken(string(peer)) + "/" + agora.EncodeToken(stream)
 }
 
-// laneField names a lane in a session's hash: the kind of its addressee and the name, encoded; of a box also its caller.
+// laneField names a lane in a session's hash: the kind of its addressee and the name, encoded; of a box also its
+// caller.
 func laneField(to agora.Address) string {
 	switch {
 	case to.IsSpace():

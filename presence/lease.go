@@ -33,8 +33,8 @@ func (s Leases) Renew(ctx context.Context, h Holder, gone string) (held bool, er
 	return s.renewed(ctx, h, s.renewal(h, gone))
 }
 
-// Extend is Renew of a lease that is there, and writes nothing where it has lapsed: who sends it may be dead, and taken for dead, by the time that it
-// arrives.
+// Extend is Renew of a lease that is there, and writes nothing where it has lapsed: who sends it may be dead, and taken
+// for dead, by the time that it arrives.
 func (s Leases) Extend(ctx context.Context, h Holder) (held bool, err error) {
 	calls := s.renewal(h, "")
 	calls[1] = s.renew(h, "", rand.Text(), true)
@@ -55,8 +55,8 @@ func (s Leases) renewed(ctx context.Context, h Holder, calls []call) (held bool,
 	return r[1].at(0).yes(), nil
 }
 
-// Rollbacks counts the renewals that found an older one than the last that this Store has had an answer to: the server has lost what was written since. It read an
-// older copy of its data when it started, or another server took its place.
+// Rollbacks counts the renewals that found an older one than the last that this Store has had an answer to: the server
+// has lost what was written since. It read an older copy of its data when it started, or another server took its place.
 func (s Leases) Rollbacks() uint64 { return s.beats.rollbacks.Load() }
 
 // renewal is what Renew runs: the second call is renew.

@@ -20,15 +20,17 @@ type Link struct {
 	State   string    // what that has said of it last
 }
 
-// LinkKept is how long a link that was ended is remembered as such: for so long nobody who still knows it as one that stands brings it back.
+// LinkKept is how long a link that was ended is remembered as such: for so long nobody who still knows it as one that
+// stands brings it back.
 const LinkKept = 24 * time.Hour
 
 // linkPrincipal begins the names of links as principals: see yields in the prelude of the scripts.
 const linkPrincipal = "cluster.link/"
 
-// Principal returns the name of the principal whose sessions are those of the agents that the link has brought here. Such a session makes room for everybody else:
-// for whoever claims or registers the id, it is over at once. Of two links the older one's name goes before the other's, and its sessions before the other's. No id is a link's that
-// an agent has here, or is to find its mail under when it returns.
+// Principal returns the name of the principal whose sessions are those of the agents that the link has brought here.
+// Such a session makes room for everybody else: for whoever claims or registers the id, it is over at once. Of two
+// links the older one's name goes before the other's, and its sessions before the other's. No id is a link's that an
+// agent has here, or is to find its mail under when it returns.
 func (l *Link) Principal() string {
 	return fmt.Sprintf("%s%017d/%s", linkPrincipal, l.Since.UnixMicro(), l.Address)
 }
@@ -42,7 +44,8 @@ func (l *Link) field() string { return member(l.Tenant, agora.AgentID(l.Address)
 // Links is the links to gateways of other clusters, and which edge holds each.
 type Links struct{ *backend }
 
-// List returns all links, those that were ended within LinkKept included. known is what the caller knows of them: what the server has lost of that, it has again.
+// List returns all links, those that were ended within LinkKept included. known is what the caller knows of them: what
+// the server has lost of that, it has again.
 func (s Links) List(ctx context.Context, known []Link) ([]Link, error) {
 	args := []any{LinkKept.Milliseconds()}
 	for i := range known {
@@ -95,8 +98,8 @@ func (s Links) End(ctx context.Context, tenant, address string) (bool, error) {
 	return r.yes(), err
 }
 
-// Hold has a life of an edge hold a link for a while, unless another one does, and reports whether it does now. state is told to who asks for it. It may be a link that was
-// ended: then it is held to be cleared away.
+// Hold has a life of an edge hold a link for a while, unless another one does, and reports whether it does now. state
+// is told to who asks for it. It may be a link that was ended: then it is held to be cleared away.
 func (s Links) Hold(ctx context.Context, l Link, h Holder, lasts time.Duration, state string) (bool, error) {
 	r, err := s.hold(ctx, l, h, max(lasts, time.Millisecond), state)
 	return r.yes(), err

@@ -75,7 +75,8 @@ func (s Addressees) WroteTo(ctx context.Context, tenant string, id agora.AgentID
 	return s.wrote(ctx, tenant, id, laneField(to))
 }
 
-// Streams reports whether a stream of an agent's to an address is open in the session that it has now, its grace included. Two round trips.
+// Streams reports whether a stream of an agent's to an address is open in the session that it has now, its grace
+// included. Two round trips.
 func (s Addressees) Streams(ctx context.Context, tenant string, id agora.AgentID, to agora.Address, stream string) (bool, error) {
 	return s.wrote(ctx, tenant, id, streamField(laneField(to), stream))
 }

@@ -24,7 +24,8 @@ import (
 
 const tenant = agora.DefaultTenant
 
-// shelf is servers of one kind, each of which one test at a time has for its own. There are as many as tests have needed at once.
+// shelf is servers of one kind, each of which one test at a time has for its own. There are as many as tests have
+// needed at once.
 type shelf struct {
 	start func(dir string) (*servers.RedisServer, error)
 
@@ -99,7 +100,8 @@ type server struct {
 	empty func()                                  // has it lose its data and its scripts
 }
 
-// eachServer runs a test against every kind of server that Agora works with, side by side, and beside other tests: it is all that a test does.
+// eachServer runs a test against every kind of server that Agora works with, side by side, and beside other tests: it
+// is all that a test does.
 func eachServer(t *testing.T, f func(t *testing.T, s *server)) {
 	t.Helper()
 	t.Parallel()
@@ -157,7 +159,8 @@ func inProcess(t *testing.T) *server {
 	return s
 }
 
-// admit has the server know the user that edges are there, with the rights that are shipped: what a test does is refused where those lack something.
+// admit has the server know the user that edges are there, with the rights that are shipped: what a test does is
+// refused where those lack something.
 func (s *server) admit() {
 	s.t.Helper()
 	rights, err := os.ReadFile("../deploy/redis/edge.acl")

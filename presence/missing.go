@@ -12,9 +12,10 @@ import (
 	"github.com/agora-relay/agora"
 )
 
-// Missing returns those of claims that presence does not have as h's any more: the server has lost them, or
-// others have claimed since. One pipeline for every few hundred. Every claim of an edge is asked for once in a lease, so
-// it leaves next to no garbage: answers are compared as they come, and only where one is not what it should be, or none came, is it asked for again and read.
+// Missing returns those of claims that presence does not have as h's any more: the server has lost them, or others have
+// claimed since. One pipeline for every few hundred. Every claim of an edge is asked for once in a lease, so it leaves
+// next to no garbage: answers are compared as they come, and only where one is not what it should be, or none came, is
+// it asked for again and read.
 func (s Sessions) Missing(ctx context.Context, h Holder, claims iter.Seq[Claim]) (missing []Claim, err error) {
 	r := s.reviews.Get().(*review)
 	defer s.reviews.Put(r)
@@ -132,7 +133,8 @@ func (r *review) doubtful(ctx context.Context, rdb Client) (doubtful []Claim) {
 // overwrite makes a command that is over a new one, of which it keeps nothing: not its slot in a Redis Cluster either.
 func overwrite[T any](old, with *T) { *old = *with }
 
-// put makes q the question for a claim. A life of an edge has an incarnation of its own, so the edge's name need not be asked for.
+// put makes q the question for a claim. A life of an edge has an incarnation of its own, so the edge's name need not be
+// asked for.
 func (r *review) put(q *question, c Claim) {
 	at := len(r.text)
 	r.text = append(append(r.text, recordBegin...), agora.EncodeToken(c.Tenant)...)

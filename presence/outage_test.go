@@ -169,8 +169,8 @@ func TestDialRefusesWhatItCannotReachWithoutQuotingIt(t *testing.T) {
 	}
 }
 
-// What is known of a cluster's masters has to be looked at far sooner than the minute that the client takes: one that has died tells nobody where
-// its slots have gone, and edges are to serve again within ten seconds of the cluster.
+// What is known of a cluster's masters has to be looked at far sooner than the minute that the client takes: one that
+// has died tells nobody where its slots have gone, and edges are to serve again within ten seconds of the cluster.
 func TestWhereTheMastersOfAClusterAreIsLookedAtOften(t *testing.T) {
 	c, err := presence.Dial("redis-cluster://h:1?addr=g:2")
 	ok(t, err)
@@ -215,7 +215,8 @@ func TestWhoLacksARightIsToldSo(t *testing.T) {
 	}
 }
 
-// TestARefusedConnectionSaysNothingOfClaims has Redis refuse the edge's password once it connects again, as after a change of the password that the edge does not know.
+// TestARefusedConnectionSaysNothingOfClaims has Redis refuse the edge's password once it connects again, as after a
+// change of the password that the edge does not know.
 func TestARefusedConnectionSaysNothingOfClaims(t *testing.T) {
 	t.Parallel()
 	addr := servers.RedisGuarded(t, nil, "--user", "edge", "on", ">first", "~*", "&*", "+@all")

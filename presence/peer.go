@@ -22,8 +22,9 @@ type Relay struct {
 	Draining  bool     `json:"draining,omitempty"`
 }
 
-// Peers is the peers of libp2p: at which edges they have reserved a place, which agents they are, and at which addresses edges are reached as relays. All of it is kept for a while
-// only: who has put it puts it again meanwhile, so that a server that has lost it has it back.
+// Peers is the peers of libp2p: at which edges they have reserved a place, which agents they are, and at which
+// addresses edges are reached as relays. All of it is kept for a while only: who has put it puts it again meanwhile, so
+// that a server that has lost it has it back.
 type Peers struct{ *backend }
 
 // PutRelay tells where an edge is reached as a relay, for as long as lasts.
@@ -41,7 +42,8 @@ func (s Peers) DropRelay(ctx context.Context, h Holder) error {
 	return unavailable(s.rdb.HDel(ctx, relaysKey, h.word()).Err())
 }
 
-// Relays returns the edges that are relays, in no order: also those that are gone, for as long as they said that it lasts.
+// Relays returns the edges that are relays, in no order: also those that are gone, for as long as they said that it
+// lasts.
 func (s Peers) Relays(ctx context.Context) ([]Relay, error) {
 	r, err := s.run(ctx, call{keptListScript, []string{relaysKey}, nil})
 	if err != nil {
@@ -63,7 +65,8 @@ const (
 	reservedField = "at "
 )
 
-// Bound is the agent that a peer speaks as. One that is neither proven nor claimed was bound by an edge of an earlier version, which asked for no proof.
+// Bound is the agent that a peer speaks as. One that is neither proven nor claimed was bound by an edge of an earlier
+// version, which asked for no proof.
 type Bound struct {
 	Tenant  string        `json:"tenant"`
 	Agent   agora.AgentID `json:"agent"`
@@ -78,7 +81,8 @@ type Peer struct {
 	At    []Holder // the edges at which it has reserved a place, in no order
 }
 
-// Agent returns the agent that a peer speaks as where everybody is asked who they are; nil for none, and where that was only claimed.
+// Agent returns the agent that a peer speaks as where everybody is asked who they are; nil for none, and where that was
+// only claimed.
 func (p *Peer) Agent() *Bound {
 	if p.Bound == nil || p.Bound.Claimed {
 		return nil
@@ -86,7 +90,8 @@ func (p *Peer) Agent() *Bound {
 	return p.Bound
 }
 
-// PutReservations tells which peers have reserved a place at an edge, for as long as lasts. The calls go in pipelines; where one fails, some may have been done.
+// PutReservations tells which peers have reserved a place at an edge, for as long as lasts. The calls go in pipelines;
+// where one fails, some may have been done.
 func (s Peers) PutReservations(ctx context.Context, h Holder, peers []string, lasts time.Duration) error {
 	calls := make([]call, len(peers))
 	for i, p := range peers {

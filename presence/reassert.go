@@ -26,12 +26,12 @@ type Reasserted struct {
 	Unleased bool    // the holder's lease was gone, as after a loss: there may be more to write again
 }
 
-// Reassert writes claims again after Redis lost or missed them, and the lease that they stand under, as Leases.Renew does: so that
-// whoever dies right behind is found dead, and what it holds is taken from it. Where a record is
-// gone it is written whole, under the same epoch; where it is there under that epoch, only what may be missing is
-// added; a session that went to grace because the lease lapsed is active again. One that is Away comes back as one
-// in its grace, and only where its record is gone.
-// Memberships of spaces are added again, without telling anyone: but where the record was there without one, the next change of that space tells of it. A few pipelines, whatever the number.
+// Reassert writes claims again after Redis lost or missed them, and the lease that they stand under, as Leases.Renew
+// does: so that whoever dies right behind is found dead, and what it holds is taken from it. Where a record is gone it
+// is written whole, under the same epoch; where it is there under that epoch, only what may be missing is added; a
+// session that went to grace because the lease lapsed is active again. One that is Away comes back as one in its grace,
+// and only where its record is gone. Memberships of spaces are added again, without telling anyone: but where the
+// record was there without one, the next change of that space tells of it. A few pipelines, whatever the number.
 func (s Sessions) Reassert(ctx context.Context, h Holder, cs []Held) (found Reasserted, err error) {
 	calls := append(s.leases.renewal(h, ""), s.listAgain(h, cs)...) // the lease first: without it what follows is nobody's
 	calls = append(append(calls, s.listAway(cs)...), s.listDialled(h, cs)...)
@@ -93,7 +93,8 @@ func (s Sessions) Reassert(ctx context.Context, h Holder, cs []Held) (found Reas
 	return found, err
 }
 
-// countAgain has the account of cards know what the sessions say, whatever may be held: they were let in before. What is not theirs any more a comparison finds.
+// countAgain has the account of cards know what the sessions say, whatever may be held: they were let in before. What
+// is not theirs any more a comparison finds.
 func (s Sessions) countAgain(ctx context.Context, cs []Held) {
 	var all []cardEntry
 	for _, x := range cs {

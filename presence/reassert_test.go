@@ -382,7 +382,8 @@ func TestWhoHandsOverUnaskedIsSettled(t *testing.T) {
 	})
 }
 
-// Sessions are written again that leave a space meanwhile: who is leaving it, or has left while it is away, does not come back.
+// Sessions are written again that leave a space meanwhile: who is leaving it, or has left while it is away, does not
+// come back.
 func TestWhoLeavesWhileItIsWrittenAgainIsNoMember(t *testing.T) {
 	eachServer(t, func(t *testing.T, srv *server) {
 		s := srv.store(presence.Config{})
@@ -409,7 +410,8 @@ func TestWhoLeavesWhileItIsWrittenAgainIsNoMember(t *testing.T) {
 	})
 }
 
-// A session is written again that has left a space meanwhile, and others were told: that it is in there again they are told, too.
+// A session is written again that has left a space meanwhile, and others were told: that it is in there again they are
+// told, too.
 func TestAMembershipThatIsWrittenAgainOverALeaveIsTold(t *testing.T) {
 	eachServer(t, func(t *testing.T, srv *server) {
 		s := srv.store(presence.Config{})

@@ -11,8 +11,8 @@ import (
 // trialKey is the key that the rights are tried at. What it holds is a text, and gone in a second.
 const trialKey = probeKey + ":trial"
 
-// trials has every command that an edge runs, in a script or by itself, so that it does nothing: on a key that is no list, hash or sorted set.
-// deploy/redis/edge.acl has the same.
+// trials has every command that an edge runs, in a script or by itself, so that it does nothing: on a key that is no
+// list, hash or sorted set. deploy/redis/edge.acl has the same.
 var trials = [][]any{
 	{"ping"}, {"time"}, {"eval", "return 1", 0}, {"evalsha", strings.Repeat("0", 40), 0},
 	{"persist", trialKey}, {"set", trialKey, "1", "px", 1000}, {"setnx", trialKey, "1"}, {"get", trialKey}, {"exists", trialKey},

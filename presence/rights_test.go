@@ -35,7 +35,8 @@ func shippedRights(t *testing.T) (rules, commands []string) {
 
 var called = regexp.MustCompile(`redis\.p?call\('([A-Z]+)'`)
 
-// usedCommands returns the commands of Redis that the package runs: those of its scripts, and those of the client that its code calls.
+// usedCommands returns the commands of Redis that the package runs: those of its scripts, and those of the client that
+// its code calls.
 func usedCommands(t *testing.T) []string {
 	t.Helper()
 	used := map[string]bool{"ping": true, "eval": true, "evalsha": true} // the first scripts run by the client's own means

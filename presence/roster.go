@@ -72,8 +72,9 @@ func (s Spaces) stay(ctx context.Context, c Claim, space string) error {
 	return ErrDeposed
 }
 
-// Leave takes the agent out, if it is this session's membership, or one of an earlier epoch. That the change is to be told stays noted in the agent's record
-// (Record.Leaving) until Left: who ends the session, or goes on with it, leaves once more. ErrNoSpace. Three round trips.
+// Leave takes the agent out, if it is this session's membership, or one of an earlier epoch. That the change is to be
+// told stays noted in the agent's record (Record.Leaving) until Left: who ends the session, or goes on with it, leaves
+// once more. ErrNoSpace. Three round trips.
 func (s Spaces) Leave(ctx context.Context, c Claim, space string) (Membership, error) {
 	if err := s.sure(ctx); err != nil {
 		return Membership{}, err
@@ -92,7 +93,8 @@ func (s Spaces) Leave(ctx context.Context, c Claim, space string) (Membership, e
 	return r.membership(), nil
 }
 
-// Left says that a change which Leave made is told. A session that has joined again since stays a member. One round trip.
+// Left says that a change which Leave made is told. A session that has joined again since stays a member. One round
+// trip.
 func (s Spaces) Left(ctx context.Context, c Claim, space string) error {
 	return s.unmember(ctx, c, space, true, nil)
 }
@@ -109,7 +111,8 @@ func memberOf(c Claim, epoch any, space string) call {
 	return call{memberScript, []string{k.rec, k.spaces}, []any{c.Session, epoch, agora.EncodeToken(space)}}
 }
 
-// unmember takes a space out of the agent's record, with leaving only if the session is leaving it, and returns why, unless that fails.
+// unmember takes a space out of the agent's record, with leaving only if the session is leaving it, and returns why,
+// unless that fails.
 func (s Spaces) unmember(ctx context.Context, c Claim, space string, leaving bool, why error) error {
 	k := c.keys()
 	_, err := s.run(ctx, call{unmemberScript, []string{k.rec, k.spaces}, []any{c.Session, agora.EncodeToken(space), flag(leaving)}})
@@ -146,8 +149,8 @@ type seat struct {
 	order uint64
 }
 
-// membership reads {'ok', changed, members and their order, pending changes}. A change is stored without its members: they
-// follow from today's by undoing the later changes.
+// membership reads {'ok', changed, members and their order, pending changes}. A change is stored without its members:
+// they follow from today's by undoing the later changes.
 func (r reply) membership() Membership {
 	var seats []seat
 	for token, order := range r.at(2).pairs {

@@ -31,7 +31,8 @@ var prelude = strings.Split("\n"+withoutComments(source("prelude")), functionBeg
 
 const functionBegins = "\nlocal function "
 
-// withPrelude returns a script behind those functions of the prelude that it calls, also by others of them: a server makes each anew for each run.
+// withPrelude returns a script behind those functions of the prelude that it calls, also by others of them: a server
+// makes each anew for each run.
 func withPrelude(text string) string {
 	text = withoutComments(text)
 	for _, f := range slices.Backward(prelude) {
@@ -220,8 +221,9 @@ func (b *backend) pipeline(ctx context.Context, calls []call) ([]reply, error) {
 // errUnanswered is the error of a command that was never sent, though nothing else failed.
 var errUnanswered = errors.New("no answer")
 
-// exec sends n commands in one pipeline; each has its own error then. Where Redis refuses the connection itself (by a wrong password, or as it still
-// loads its data), go-redis tells that to Exec alone, and leaves the commands without error: their empty answers would say that everything is gone.
+// exec sends n commands in one pipeline; each has its own error then. Where Redis refuses the connection itself (by a
+// wrong password, or as it still loads its data), go-redis tells that to Exec alone, and leaves the commands without
+// error: their empty answers would say that everything is gone.
 func (b *backend) exec(ctx context.Context, n int, add func(redis.Pipeliner, int) *redis.Cmd) []*redis.Cmd {
 	p := b.rdb.Pipeline()
 	cmds := make([]*redis.Cmd, n)

@@ -19,14 +19,13 @@ type Sessions struct {
 	reviews   *sync.Pool // of *review
 }
 
-// Lose says that the socket is gone: active becomes grace, until now plus
-// Config.Grace; the positions are written, as clean. A holder that
-// never began has no positions: those of the last one stay, and so does a grace that was running before.
-// After a goodbye the grace is over at once: the caller ends the session when nothing is under way any more, and whoever claims its id
-// before does. ErrDeposed when the claim is no longer c's.
+// Lose says that the socket is gone: active becomes grace, until now plus Config.Grace; the positions are written, as
+// clean. A holder that never began has no positions: those of the last one stay, and so does a grace that was running
+// before. After a goodbye the grace is over at once: the caller ends the session when nothing is under way any more,
+// and whoever claims its id before does. ErrDeposed when the claim is no longer c's.
 //
-// What is sent to the agent is noted from now on, until its next session begins; p.TailAt should be as
-// of now for Record.Quiet to tell the whole truth.
+// What is sent to the agent is noted from now on, until its next session begins; p.TailAt should be as of now for
+// Record.Quiet to tell the whole truth.
 func (s Sessions) Lose(ctx context.Context, c Claim, p Position, spaces map[string]uint64, goodbye bool) error {
 	grace := s.cfg.Grace
 	if goodbye {
@@ -35,8 +34,8 @@ func (s Sessions) Lose(ctx context.Context, c Claim, p Position, spaces map[stri
 	return s.lose(ctx, c, grace, s.positions.args(p, time.Time{}, spaces))
 }
 
-// Return gives a claim back under which nothing was delivered and no lane used: like Lose, but where the agent stands, and how
-// cleanly that is known, stay as they were before the claim, and nobody has to wait for its holder.
+// Return gives a claim back under which nothing was delivered and no lane used: like Lose, but where the agent stands,
+// and how cleanly that is known, stay as they were before the claim, and nobody has to wait for its holder.
 func (s Sessions) Return(ctx context.Context, c Claim) error { return s.lose(ctx, c, s.cfg.Grace, nil) }
 
 func (s Sessions) lose(ctx context.Context, c Claim, grace time.Duration, positions []any) error {
@@ -138,9 +137,10 @@ func (s Sessions) HandedOver(ctx context.Context, c Claim, p Position, spaces ma
 	return s.asHolder(ctx, call{handoverScript, []string{k.rec, k.unsettled, k.spaces}, args})
 }
 
-// Lost reports whether a session that the log knows is none of its agent's, as the server has lost it or it is over. It then returns an epoch
-// that is younger than all that the server has given or will have given by now, whoever comes back with one of them: what claims it later gets a
-// younger one still. UNAVAILABLE for ErrIncomplete rather than a yes while the server is not whole.
+// Lost reports whether a session that the log knows is none of its agent's, as the server has lost it or it is over. It
+// then returns an epoch that is younger than all that the server has given or will have given by now, whoever comes
+// back with one of them: what claims it later gets a younger one still. UNAVAILABLE for ErrIncomplete rather than a yes
+// while the server is not whole.
 func (s Sessions) Lost(ctx context.Context, tenant string, id agora.AgentID, session string) (epoch uint64, lost bool, err error) {
 	r, err := s.run(ctx, call{lostScript, []string{recordOf(member(tenant, id))}, []any{session}})
 	if err != nil || r.uint() == 0 {

@@ -274,7 +274,8 @@ func TestLanesAndStreamsStandWithTheSession(t *testing.T) {
 	})
 }
 
-// The next holder waits for the one before to hand over, and learns from presence which streams are open then. After that the name may be another stream's.
+// The next holder waits for the one before to hand over, and learns from presence which streams are open then. After
+// that the name may be another stream's.
 func TestWhoStillHasToHandOverTakesEndedStreamsOut(t *testing.T) {
 	eachServer(t, func(t *testing.T, srv *server) {
 		s := srv.store(presence.Config{})

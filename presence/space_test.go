@@ -164,7 +164,8 @@ func TestMembershipsStandWithTheSession(t *testing.T) {
 	})
 }
 
-// A leave that is not told yet stays owed, with the agent's session; what an edge writes again meanwhile does not undo it, and what the session joins meanwhile stays.
+// A leave that is not told yet stays owed, with the agent's session; what an edge writes again meanwhile does not undo
+// it, and what the session joins meanwhile stays.
 func TestALeaveStaysOwedUntilItIsTold(t *testing.T) {
 	eachServer(t, func(t *testing.T, srv *server) {
 		s := srv.store(presence.Config{})

@@ -19,8 +19,9 @@ type Spending struct {
 // Quotas is how much agents may say at all edges together.
 type Quotas struct{ *backend }
 
-// Spend takes from what an agent may say at all edges together, and returns what was taken of messages and of bytes; or after how long what is needed is there, and then nothing was
-// taken. It lasts for as long as the buckets take to be full again, and is gone with what else the server loses. One round trip. UNAVAILABLE.
+// Spend takes from what an agent may say at all edges together, and returns what was taken of messages and of bytes; or
+// after how long what is needed is there, and then nothing was taken. It lasts for as long as the buckets take to be
+// full again, and is gone with what else the server loses. One round trip. UNAVAILABLE.
 func (s Quotas) Spend(ctx context.Context, tenant string, id agora.AgentID, messages, bytes Spending) (m, b int64, wait time.Duration, err error) {
 	key := keysOf(member(tenant, id), "").tag + "spent"
 	r, err := s.run(ctx, call{spendScript, []string{key}, append(messages.args(), bytes.args()...)})

@@ -20,8 +20,8 @@ import (
 	"github.com/agora-relay/agora"
 )
 
-// Client is what a Store needs of a client of Redis: each [redis.UniversalClient] is one. It names no more of those, as every package that mentions a
-// Store would compile some 1,500 functions of theirs.
+// Client is what a Store needs of a client of Redis: each [redis.UniversalClient] is one. It names no more of those, as
+// every package that mentions a Store would compile some 1,500 functions of theirs.
 type Client interface {
 	redis.Cmdable
 	PoolStats() *redis.PoolStats

@@ -6,8 +6,9 @@ import (
 )
 
 // Superseded returns those of claims whose sessions another holder has begun since, or that are over: nothing is to be
-// written again of them (Reassert). A claim that was only made takes nothing from one before it, as its agent may never hear of it; of one that the
-// server does not know there is nothing to say. One pipeline for every few hundred. With an error it returns what it has found before.
+// written again of them (Reassert). A claim that was only made takes nothing from one before it, as its agent may never
+// hear of it; of one that the server does not know there is nothing to say. One pipeline for every few hundred. With an
+// error it returns what it has found before.
 func (s Sessions) Superseded(ctx context.Context, claims []Claim) (over []Claim, err error) {
 	for chunk := range slices.Chunk(claims, batch) {
 		es := make([]entry, len(chunk))

@@ -29,7 +29,8 @@ func TestAClaimIsSupersededOnceAnotherHasBegunOrItsSessionIsOver(t *testing.T) {
 	})
 }
 
-// An older copy of a session is in its grace, and whoever names no token takes one that is. But its agent may be connected where nobody has said so yet.
+// An older copy of a session is in its grace, and whoever names no token takes one that is. But its agent may be
+// connected where nobody has said so yet.
 func TestNobodyTakesASessionWithoutItsTokenWhileTheServerMayLackItsHolder(t *testing.T) {
 	eachServer(t, func(t *testing.T, srv *server) {
 		s := srv.store(presence.Config{})

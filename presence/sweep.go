@@ -12,12 +12,12 @@ const (
 	sweepEdges = 64              // dead edges looked at in one round
 )
 
-// Sweep does one round: claims of dead edges go to grace (dirty), sessions
-// whose grace is over to ending. It returns the sessions that are ending, and without a session the registrations that are over (see [Registrations.Lapsed]), about max at
-// most, for the caller to finish: others see them again only after a lease's time.
-// Several edges may sweep at once; mostly one does, and the others return
-// nothing; so do all while the server is not whole. It also drops what is stale in the indexes, a little each time. A few round trips
-// when there is nothing to do, besides one for every few hundred agents of a dead edge.
+// Sweep does one round: claims of dead edges go to grace (dirty), sessions whose grace is over to ending. It returns
+// the sessions that are ending, and without a session the registrations that are over (see [Registrations.Lapsed]),
+// about max at most, for the caller to finish: others see them again only after a lease's time. Several edges may sweep
+// at once; mostly one does, and the others return nothing; so do all while the server is not whole. It also drops what
+// is stale in the indexes, a little each time. A few round trips when there is nothing to do, besides one for every few
+// hundred agents of a dead edge.
 func (s *Store) Sweep(ctx context.Context, h Holder, max int) ([]Claim, error) {
 	return sweeper{s.backend, s.Leases, s.Dials, s.Calls, cards{s.backend}}.sweep(ctx, h, max)
 }
@@ -124,8 +124,8 @@ func (s sweeper) claimsOf(ctx context.Context, h Holder, from int) ([]entry, err
 	return es, nil
 }
 
-// orphan moves claims of a holder without a lease to grace, from the end of the lease (0: from now). now is when its lease
-// was seen to be gone. It drops them from the holder's index, and returns how many it dropped.
+// orphan moves claims of a holder without a lease to grace, from the end of the lease (0: from now). now is when its
+// lease was seen to be gone. It drops them from the holder's index, and returns how many it dropped.
 func (s sweeper) orphan(ctx context.Context, h Holder, es []entry, end, now int64) (int, error) {
 	w := holderWords(h)
 	// One that came back asserts its claims again: those since then, clocks of nodes allowed for, are its own.

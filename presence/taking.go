@@ -51,8 +51,8 @@ func (t *taking) other(r reply) (name, held string, age time.Duration) {
 	return name, r.at(k).str(), time.Duration(r.at(k+1).int()) * time.Millisecond
 }
 
-// take gives an agent what is to be taken, and returns what its entry was before. An AddressError where it is another's; UNAVAILABLE for ErrIncomplete where it has no
-// entry while the server is not whole.
+// take gives an agent what is to be taken, and returns what its entry was before. An AddressError where it is
+// another's; UNAVAILABLE for ErrIncomplete where it has no entry while the server is not whole.
 func (s Dials) take(ctx context.Context, t *taking) (was string, err error) {
 	for {
 		r, err := s.runAll(ctx, []call{t.call(), {wholeScript, []string{wholeKey}, nil}})
@@ -77,8 +77,8 @@ func (s Dials) take(ctx context.Context, t *taking) (was string, err error) {
 	}
 }
 
-// owned returns an AddressError where an entry of such an age counts: its agent has a session that was dialled, or may have one soon. The entry is of the address, which must be
-// that of the session, or of a name that the address reaches.
+// owned returns an AddressError where an entry of such an age counts: its agent has a session that was dialled, or may
+// have one soon. The entry is of the address, which must be that of the session, or of a name that the address reaches.
 func (s Dials) owned(ctx context.Context, address, name, held string, age time.Duration) error {
 	m, _, _ := strings.Cut(held, " ")
 	tenant, by, _ := splitMember(m)

@@ -23,8 +23,9 @@ var ErrIncomplete = errors.New("presence has lost what it knew, and is being tol
 // that has more than a few hundred slots in a row shows.
 func (s *Store) Whole(ctx context.Context) (bool, error) { return s.whole(ctx) }
 
-// Standing is Whole, and says since when the server is whole (to the millisecond, by Config.Now) while nobody has looked through
-// the log for what sessions left there that the server has lost: zero once somebody has (Searched). One pipeline.
+// Standing is Whole, and says since when the server is whole (to the millisecond, by Config.Now) while nobody has
+// looked through the log for what sessions left there that the server has lost: zero once somebody has (Searched). One
+// pipeline.
 func (s *Store) Standing(ctx context.Context) (whole bool, unsearched time.Time, err error) {
 	return s.standing(ctx)
 }
@@ -40,7 +41,8 @@ func (s *Store) SetWhole(ctx context.Context) error {
 	return err
 }
 
-// Gathering is one time that edges tell the server again what it has lost. Where it loses everything once more meanwhile, another one begins.
+// Gathering is one time that edges tell the server again what it has lost. Where it loses everything once more
+// meanwhile, another one begins.
 type Gathering struct {
 	ID  string
 	Age time.Duration
@@ -69,8 +71,8 @@ func (s *Store) Gathered(ctx context.Context, g Gathering) error {
 	return err
 }
 
-// Doubt says that the server has lost something, as who holds it has found: it is not whole until SetWhole says so again. It returns whether
-// the server was whole by its marks.
+// Doubt says that the server has lost something, as who holds it has found: it is not whole until SetWhole says so
+// again. It returns whether the server was whole by its marks.
 func (s *Store) Doubt(ctx context.Context) (was bool, err error) {
 	p := s.rdb.Pipeline()
 	n := p.Del(ctx, wholeKey)
@@ -80,7 +82,8 @@ func (s *Store) Doubt(ctx context.Context) (was bool, err error) {
 }
 
 // Searched says that the log has been looked through for what sessions left there that the server had lost when it was
-// made whole at a time, as Standing told it. Where it was made whole anew since, there is more to look for, and nothing changes.
+// made whole at a time, as Standing told it. Where it was made whole anew since, there is more to look for, and nothing
+// changes.
 func (s *Store) Searched(ctx context.Context, since time.Time) error {
 	_, err := s.run(ctx, call{searchedScript, []string{wholeKey, twin(wholeKey)}, []any{since.UnixMilli(), searched}})
 	return err
@@ -120,7 +123,8 @@ func (b *backend) standing(ctx context.Context) (whole bool, unsearched time.Tim
 // searched is what the first mark says when the log has been looked through since the server was made whole.
 const searched = 1
 
-// marks returns the keys that say that the server is whole. The first is the same on all servers, and says more: see Standing.
+// marks returns the keys that say that the server is whole. The first is the same on all servers, and says more: see
+// Standing.
 func (b *backend) marks() []string {
 	if b.sharded() {
 		return spread()

@@ -180,8 +180,8 @@ func TestThatTheLogIsToBeLookedThroughIsKnownUntilItHasBeen(t *testing.T) {
 	})
 }
 
-// A Redis that starts may leave out of its file what scripts with several writes have written (redis #14541: where its default user may do nothing).
-// It is not whole then, whether or not the log was looked through.
+// A Redis that starts may leave out of its file what scripts with several writes have written (redis #14541: where its
+// default user may do nothing). It is not whole then, whether or not the log was looked through.
 func TestTheMarkDiesWithWhatScriptsWrote(t *testing.T) {
 	t.Parallel()
 	for name, mark := range map[string]func(*testing.T, *presence.Store){

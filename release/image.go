@@ -22,8 +22,8 @@ import (
 // unprivileged is the user that the image runs as, and the owner of /data.
 const unprivileged = 65532
 
-// image writes the image of all programs for Linux, as an archive of an OCI layout: what deploy/Dockerfile makes, without a daemon. Whom to trust
-// is what Mozilla does, from a module of Go's, as no two machines have the same.
+// image writes the image of all programs for Linux, as an archive of an OCI layout: what deploy/Dockerfile makes,
+// without a daemon. Whom to trust is what Mozilla does, from a module of Go's, as no two machines have the same.
 func (r *release) image(programs map[target]string) error {
 	base, err := r.layer([]entry{
 		{name: "data/", mode: 0o700, owner: unprivileged}, {name: "etc/", mode: 0o755}, {name: "etc/ssl/", mode: 0o755}, {name: "etc/ssl/certs/", mode: 0o755},
@@ -121,7 +121,8 @@ func (r *release) layer(files []entry) (v1.Layer, error) {
 	return tarball.LayerFromOpener(open, tarball.WithMediaType(types.OCILayer), tarball.WithCompressedCaching)
 }
 
-// roots are the certificates of whom to trust, but for those that are trusted with reservations, which a file can't say.
+// roots are the certificates of whom to trust, but for those that are trusted with reservations, which a file can't
+// say.
 func roots() []byte {
 	var out bytes.Buffer
 	for root := range bundle.Roots() {

@@ -1,6 +1,6 @@
-// Command release builds all that a release of Agora consists of: archives of the static program for each platform, with the completions of
-// shells, their SBOMs, an image for several architectures, the Helm chart, and checksums of all of them. The same source gives the
-// same bytes. It is a module of its own, so that nothing it needs gets into Agora.
+// Command release builds all that a release of Agora consists of: archives of the static program for each platform,
+// with the completions of shells, their SBOMs, an image for several architectures, the Helm chart, and checksums of all
+// of them. The same source gives the same bytes. It is a module of its own, so that nothing it needs gets into Agora.
 package main
 
 import (
@@ -98,7 +98,8 @@ func emptyFolder(path string) (string, error) {
 	return path, err
 }
 
-// date finds out which revision is built, and when it was committed; SOURCE_DATE_EPOCH goes first, as source without its history says neither.
+// date finds out which revision is built, and when it was committed; SOURCE_DATE_EPOCH goes first, as source without
+// its history says neither.
 func (r *release) date(ctx context.Context) error {
 	out, gitErr := exec.CommandContext(ctx, "git", "-C", r.root, "log", "-1", "--format=%H %ct").Output()
 	revision, seconds, _ := strings.Cut(strings.TrimSpace(string(out)), " ")

@@ -53,7 +53,8 @@ func buildFlags(version string) []string {
 	}
 }
 
-// largest is how large a program may be: what is larger has got a dependency that is not worth it, or links templates again (see docs/releasing.md).
+// largest is how large a program may be: what is larger has got a dependency that is not worth it, or links templates
+// again (see docs/releasing.md).
 const largest = 55_000_000
 
 // compile builds the program for a platform, static and stripped, and returns its path.
@@ -61,7 +62,8 @@ func (r *release) compile(ctx context.Context, t target, work string) (string, e
 	path := filepath.Join(work, t.os+"-"+t.arch, t.program())
 	cmd := exec.CommandContext(ctx, "go", slices.Concat([]string{"build"}, buildFlags(r.version), []string{"-o", path, "./cmd/agora"})...)
 	cmd.Dir, cmd.Stdout, cmd.Stderr = r.root, r.log, r.log
-	// The Go of go.mod and no other, as another one makes other bytes; and nothing that the caller's environment changes about the code.
+	// The Go of go.mod and no other, as another one makes other bytes; and nothing that the caller's environment
+	// changes about the code.
 	toolchain, err := r.toolchain()
 	if err != nil {
 		return "", err
@@ -101,7 +103,8 @@ var shells = []struct{ shell, file string }{
 	{"bash", "agora.bash"}, {"zsh", "_agora"}, {"fish", "agora.fish"}, {"powershell", "agora.ps1"},
 }
 
-// completions has the program write what completes it in each shell. It runs that of this machine, which is built for that where it is none of the release's.
+// completions has the program write what completes it in each shell. It runs that of this machine, which is built for
+// that where it is none of the release's.
 func (r *release) completions(ctx context.Context, programs map[target]string, work string) ([]entry, error) {
 	host := target{runtime.GOOS, runtime.GOARCH}
 	program := programs[host]

@@ -249,7 +249,8 @@ func checkImage(t *testing.T, image v1.Image, of *v1.Platform) {
 	}
 }
 
-// TestTheImageIsThatOfTheDockerfile holds that both ways to build the image make the same program, which runs in the same way.
+// TestTheImageIsThatOfTheDockerfile holds that both ways to build the image make the same program, which runs in the
+// same way.
 func TestTheImageIsThatOfTheDockerfile(t *testing.T) {
 	file := string(content(t, "../deploy/Dockerfile"))
 	flags := slices.Clone(buildFlags("${VERSION}"))

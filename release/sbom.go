@@ -14,8 +14,8 @@ import (
 	"github.com/google/uuid"
 )
 
-// sbom writes what a program consists of, in CycloneDX: the modules that the linker has noted in it, and Go's own library. So it is of that
-// program, not of all that go.mod names.
+// sbom writes what a program consists of, in CycloneDX: the modules that the linker has noted in it, and Go's own
+// library. So it is of that program, not of all that go.mod names.
 func (r *release) sbom(t target, program string) error {
 	info, err := buildinfo.ReadFile(program)
 	if err != nil {

@@ -62,8 +62,8 @@ func (a *api) serve(ctx context.Context, l net.Listener) {
 	}
 }
 
-// withoutPages returns h but for web pages, which may not speak for the agent. Where the listener is of this machine alone, it is asked for by a name of this
-// machine: a page's owner could let another one point here.
+// withoutPages returns h but for web pages, which may not speak for the agent. Where the listener is of this machine
+// alone, it is asked for by a name of this machine: a page's owner could let another one point here.
 func withoutPages(l net.Listener, h http.Handler) http.Handler {
 	at, is := l.Addr().(*net.TCPAddr)
 	pages := origin.Policy{Closed: true, Loopback: is && at.IP.IsLoopback()}
@@ -77,7 +77,8 @@ func withoutPages(l net.Listener, h http.Handler) http.Handler {
 	})
 }
 
-// handler returns the API for the agent: whoever speaks for the agent passes the gate, and every other path tells nothing but how the sidecar is.
+// handler returns the API for the agent: whoever speaks for the agent passes the gate, and every other path tells
+// nothing but how the sidecar is.
 func (a *api) handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "ok\n") })

@@ -28,7 +28,8 @@ const (
 	connsAgent = 64 // that are kept
 )
 
-// agent is the HTTP server that the sidecar stands beside. No redirect is followed, no proxy is asked, and no other host is ever connected to.
+// agent is the HTTP server that the sidecar stands beside. No redirect is followed, no proxy is asked, and no other
+// host is ever connected to.
 type agent struct {
 	base  *url.URL
 	http  http.Client
@@ -99,8 +100,9 @@ func (q *question) traced(ctx context.Context) context.Context {
 	}})
 }
 
-// put puts a question to the agent, and returns once the answer has begun, which the caller owes a call of Close. It waits while the agent has as much in hand as it may. An answer
-// that is no success is an error; every error is a [p2p.Fault].
+// put puts a question to the agent, and returns once the answer has begun, which the caller owes a call of Close. It
+// waits while the agent has as much in hand as it may. An answer that is no success is an error; every error is a
+// [p2p.Fault].
 func (a *agent) put(ctx context.Context, q question) (*answer, error) {
 	ctx, stop := context.WithCancelCause(ctx)
 	x := &answer{agent: a, stop: stop, left: a.limit.Answer, timer: time.AfterFunc(time.Hour, func() { stop(errLate) })}
@@ -181,7 +183,8 @@ type answer struct {
 // errTooLarge is the error of an answer that goes on for too long.
 var errTooLarge = agora.Errorf(agora.MessageTooLarge, "the agent's answer is larger than it may be")
 
-// Read implements io.Reader. An answer that breaks off, stops or is too large ends with a [p2p.Fault], never with io.EOF.
+// Read implements io.Reader. An answer that breaks off, stops or is too large ends with a [p2p.Fault], never with
+// io.EOF.
 func (x *answer) Read(p []byte) (int, error) {
 	if len(x.first) > 0 {
 		n := copy(p, x.first)
@@ -260,7 +263,8 @@ func (e *awayError) Error() string { return e.fault.Error() }
 // Unwrap returns it as others are told it.
 func (e *awayError) Unwrap() error { return e.fault }
 
-// unreached returns the failure of a request that has no answer, or a part of one: what has ended its context, or that the agent is gone.
+// unreached returns the failure of a request that has no answer, or a part of one: what has ended its context, or that
+// the agent is gone.
 func unreached(ctx context.Context, err error) error {
 	switch why := context.Cause(ctx); {
 	case errors.Is(why, context.DeadlineExceeded):

@@ -69,7 +69,8 @@ func (a *api) askAgent(ctx context.Context, w http.ResponseWriter, r *http.Reque
 // maxAsk is how long an answer may take until it is whole.
 const maxAsk = 24 * time.Hour
 
-// writeStream writes a streamed reply: a line of JSON for what it begins with, for each piece of text, and for its end, or for the error that it ends with.
+// writeStream writes a streamed reply: a line of JSON for what it begins with, for each piece of text, and for its end,
+// or for the error that it ends with.
 func writeStream(ctx context.Context, w http.ResponseWriter, m *client.Message) {
 	w.Header().Set("Content-Type", "application/x-ndjson")
 	flush := http.NewResponseController(w).Flush

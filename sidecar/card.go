@@ -126,7 +126,8 @@ func (u *upstream) ask(ctx context.Context, q *p2p.Request) (*answer, error) {
 	return u.askTarget(ctx, target, q, u.handoff.RawStringBody)
 }
 
-// callSkill puts the call of a tool to the skill of that name: by its own method, or POST. Members of the arguments fill its path.
+// callSkill puts the call of a tool to the skill of that name: by its own method, or POST. Members of the arguments
+// fill its path.
 func (u *upstream) callSkill(ctx context.Context, card *p2p.Card, guard *p2p.Guard, name string, arguments json.RawMessage) (*answer, error) {
 	for i := range card.Skills {
 		skill := &card.Skills[i]

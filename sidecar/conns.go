@@ -15,7 +15,8 @@ const (
 	worthClosing = 256 << 10 // bytes below which closing a connection frees nothing
 )
 
-// conns bounds the connections of the peer, and what is kept of what comes over them. Of those that others have opened the one that came first makes room that nobody asks anything over.
+// conns bounds the connections of the peer, and what is kept of what comes over them. Of those that others have opened
+// the one that came first makes room that nobody asks anything over.
 type conns struct {
 	mu   sync.Mutex // guards the fields below, and those of each conn
 	idle list.List  // of *conn that others have opened and nobody asks anything over, the one that came to do so first in front

@@ -17,8 +17,9 @@ import (
 	"github.com/agora-relay/agora/sidecar"
 )
 
-// TestADelegationGoesThroughTheAgentsPlaceAndByANewOneOnceThatIsDead has an agent at one edge find another one, ask for its card, choose it, and have its work done, where that has a place at another edge
-// and is reached nowhere else; and again when this edge is dead.
+// TestADelegationGoesThroughTheAgentsPlaceAndByANewOneOnceThatIsDead has an agent at one edge find another one, ask for
+// its card, choose it, and have its work done, where that has a place at another edge and is reached nowhere else; and
+// again when this edge is dead.
 func TestADelegationGoesThroughTheAgentsPlaceAndByANewOneOnceThatIsDead(t *testing.T) {
 	t.Parallel()
 	s := openSite(t, 1, p2p.Relay{Off: true}) // anna's edge, which is no relay

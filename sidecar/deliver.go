@@ -41,8 +41,9 @@ type delivery struct {
 	stats  *stats
 }
 
-// post posts a message to the agent, again and again until that takes it, and replies with what it answers. taken is called when the agent has it, once or more. It reports whether the message is done
-// with: not where ctx, in which nothing new is begun, ends before the agent has taken it, or work while it answers.
+// post posts a message to the agent, again and again until that takes it, and replies with what it answers. taken is
+// called when the agent has it, once or more. It reports whether the message is done with: not where ctx, in which
+// nothing new is begun, ends before the agent has taken it, or work while it answers.
 func (b *mail) post(ctx, work context.Context, m *client.Message, taken func()) bool {
 	if b.url == nil {
 		b.stats.refused.Add(1)
@@ -89,7 +90,8 @@ func (b *mail) answered(ctx context.Context, m *client.Message, x *answer) bool 
 	return b.reply(ctx, m, x, false)
 }
 
-// comesBack reports whether an agent that has answered so may take the same message later: it is away, does not answer, or says so itself.
+// comesBack reports whether an agent that has answered so may take the same message later: it is away, does not answer,
+// or says so itself.
 func comesBack(err error) bool {
 	if r, ok := errors.AsType[*refusal](err); ok {
 		switch r.status {
@@ -139,7 +141,8 @@ func (b *mail) posted(m *client.Message, n int) question {
 	return q
 }
 
-// oneLine returns a text as a header may have it: escaped as in a URL where it has more than visible characters and spaces of ASCII.
+// oneLine returns a text as a header may have it: escaped as in a URL where it has more than visible characters and
+// spaces of ASCII.
 func oneLine(s string) string {
 	for _, c := range []byte(s) {
 		if c < ' ' || c > '~' || c == '%' {
@@ -149,7 +152,8 @@ func oneLine(s string) string {
 	return textproto.TrimString(s)
 }
 
-// streamBody is a streamed message as the body of a request: a line of JSON for what it begins with, for each piece of text, and for its normal end, without which it breaks off.
+// streamBody is a streamed message as the body of a request: a line of JSON for what it begins with, for each piece of
+// text, and for its normal end, without which it breaks off.
 type streamBody struct {
 	m      *client.Message
 	ctx    context.Context // of the request
@@ -213,7 +217,8 @@ func (b *streamBody) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// appendLine appends an object of one member as a line. A line break in a value, which can only be white space, becomes a space.
+// appendLine appends an object of one member as a line. A line break in a value, which can only be white space, becomes
+// a space.
 func appendLine(dst []byte, name string, value []byte) []byte {
 	if value == nil {
 		value = []byte("null")

@@ -80,7 +80,8 @@ func (e *edges) list(ctx context.Context) (*edgeList, error) {
 	return said, nil
 }
 
-// access asks whether a peer may speak to an agent. An edge that does not know that question is passed over: edges of several versions may be there.
+// access asks whether a peer may speak to an agent. An edge that does not know that question is passed over: edges of
+// several versions may be there.
 func (e *edges) access(ctx context.Context, peer, agent string) (said accessAnswer, err error) {
 	path := "/p2p/access?" + url.Values{"peer_id": {peer}, "agent_name": {agent}}.Encode()
 	err = agora.Errorf(agora.Unavailable, "no edge knows who may speak to an agent by libp2p")

@@ -21,8 +21,9 @@ const (
 	askRate     = 20              // peers that edges are asked about in a second
 )
 
-// gate decides which peers of libp2p may ask the agent: edges of the cluster, which have decided for whom they do; those that the operator allows; and whom the cluster lets speak to the
-// agent, of which it asks an edge. Nothing of what others say is read.
+// gate decides which peers of libp2p may ask the agent: edges of the cluster, which have decided for whom they do;
+// those that the operator allows; and whom the cluster lets speak to the agent, of which it asks an edge. Nothing of
+// what others say is read.
 type gate struct {
 	id    string // of the agent; set before the first peer comes
 	edges *edges
@@ -79,7 +80,8 @@ func (g *gate) learn(list *edgeList) {
 	g.known, g.open = known, list.Open
 }
 
-// boundUntil notes until when the cluster knows the peer as the agent's: until then no edge hands to it what is meant for another agent.
+// boundUntil notes until when the cluster knows the peer as the agent's: until then no edge hands to it what is meant
+// for another agent.
 func (g *gate) boundUntil(t time.Time) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -108,7 +110,8 @@ func (g *gate) standing(p peer.ID) (known bool, err error) {
 	return false, nil
 }
 
-// admit returns nil where a peer may ask the agent, else the failure that it is told. It asks an edge about a peer that is not known, and may block for that.
+// admit returns nil where a peer may ask the agent, else the failure that it is told. It asks an edge about a peer that
+// is not known, and may block for that.
 func (g *gate) admit(ctx context.Context, p peer.ID) error {
 	ctx, cancel := context.WithTimeout(ctx, edgeTime)
 	defer cancel()
@@ -141,7 +144,8 @@ func (g *gate) admit(ctx context.Context, p peer.ID) error {
 // errUnasked is the failure of a peer of which no edge says anything.
 var errUnasked = agora.Errorf(agora.Unavailable, "no edge says now whether this peer may speak to the agent")
 
-// look asks edges which of them there are, unless that was done a moment ago: a new one is not to be taken for a stranger.
+// look asks edges which of them there are, unless that was done a moment ago: a new one is not to be taken for a
+// stranger.
 func (g *gate) look(ctx context.Context) {
 	select {
 	case g.looking <- struct{}{}:
@@ -163,7 +167,8 @@ func (g *gate) look(ctx context.Context) {
 	}
 }
 
-// ask asks an edge whether a peer may speak to the agent, and keeps the answer. Where none can be asked, what was said within the last minute stands.
+// ask asks an edge whether a peer may speak to the agent, and keeps the answer. Where none can be asked, what was said
+// within the last minute stands.
 func (g *gate) ask(ctx context.Context, p peer.ID) error {
 	said, err := accessAnswer{}, error(errUnasked)
 	if g.spend() {

@@ -41,7 +41,8 @@ func (folk) Authenticate(_ context.Context, c edge.Credentials) (edge.Principal,
 	return edge.Principal{Tenant: words[0], Name: words[1], Agents: []string{words[2]}}, nil
 }
 
-// closed opens a site of two edges that ask everybody who they are, and let friends alone speak to the agent; allowed are the peers of p2p.allow.
+// closed opens a site of two edges that ask everybody who they are, and let friends alone speak to the agent; allowed
+// are the peers of p2p.allow.
 func closed(t *testing.T, allowed ...peer.ID) *site {
 	t.Helper()
 	rules, err := policy.Parse([]byte(`rules: [{name: rest, who: {names: ['*']}, agents: ['*'], send: [nobody], directory: true, relay: true},

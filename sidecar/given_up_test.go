@@ -13,7 +13,8 @@ import (
 	"github.com/agora-relay/agora/internal/await"
 )
 
-// TestARequestThatIsGivenUpEndsAtTheAgent has those who ask go away, in the ways that they have, while the agent is at it.
+// TestARequestThatIsGivenUpEndsAtTheAgent has those who ask go away, in the ways that they have, while the agent is at
+// it.
 func TestARequestThatIsGivenUpEndsAtTheAgent(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, 1)

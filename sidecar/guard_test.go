@@ -13,7 +13,8 @@ import (
 	wire "github.com/agora-relay/agora/wire/p2p"
 )
 
-// TestNothingButThePathsOfTheCardIsReached has callers look for ways around it: to other paths of the agent, and to a server that they have no business with.
+// TestNothingButThePathsOfTheCardIsReached has callers look for ways around it: to other paths of the agent, and to a
+// server that they have no business with.
 func TestNothingButThePathsOfTheCardIsReached(t *testing.T) {
 	t.Parallel()
 	var strays atomic.Int32

@@ -23,8 +23,9 @@ type mail struct {
 	inHand  sync.WaitGroup  // messages that are dealt with
 }
 
-// take takes messages until ctx ends, and deals with up to Limits.Held of them at a time. A message is acknowledged when it is done with: one that is not, because the sidecar ends,
-// is held until the client is closed, and comes again to whoever is the agent next. It returns when all have ended.
+// take takes messages until ctx ends, and deals with up to Limits.Held of them at a time. A message is acknowledged
+// when it is done with: one that is not, because the sidecar ends, is held until the client is closed, and comes again
+// to whoever is the agent next. It returns when all have ended.
 func (b *mail) take(ctx, work context.Context) {
 	held := make(chan struct{}, b.limits.Held)
 	var all sync.WaitGroup
@@ -56,7 +57,8 @@ func (b *mail) take(ctx, work context.Context) {
 	}
 }
 
-// hold deals with one message, and returns when it may be acknowledged, or can't be any more, with what is to be called after that. It calls next once the message has its place.
+// hold deals with one message, and returns when it may be acknowledged, or can't be any more, with what is to be called
+// after that. It calls next once the message has its place.
 func (b *mail) hold(ctx, work context.Context, m *client.Message, next func()) (acknowledged func()) {
 	b.inHand.Add(1)
 	if b.dealWith(ctx, work, m, next) {
@@ -89,7 +91,8 @@ func (b *mail) dealWith(ctx, work context.Context, m *client.Message, next func(
 	}
 }
 
-// answerAction puts the request of a message to the agent, and replies with what that answers. It reports whether the message is done with.
+// answerAction puts the request of a message to the agent, and replies with what that answers. It reports whether the
+// message is done with.
 func (b *mail) answerAction(work context.Context, m *client.Message, action string) bool {
 	ctx, cancel := m.Context(work)
 	defer cancel()
@@ -118,13 +121,15 @@ func (b *mail) askAction(ctx context.Context, m *client.Message, action string) 
 	return b.up.callSkill(ctx, &card, guard, name, arguments)
 }
 
-// givenUp reports whether whoever has sent the message that a context is of waits for no answer any more: it was cancelled, or its time is over.
+// givenUp reports whether whoever has sent the message that a context is of waits for no answer any more: it was
+// cancelled, or its time is over.
 func givenUp(ctx context.Context) bool {
 	why := context.Cause(ctx)
 	return errors.Is(why, client.ErrCancelled) || errors.Is(why, context.DeadlineExceeded)
 }
 
-// lasting returns a context that ends with the time of a message's, but not with what else that ends with: so a streamed reply is not cancelled where the session is about to end.
+// lasting returns a context that ends with the time of a message's, but not with what else that ends with: so a
+// streamed reply is not cancelled where the session is about to end.
 func (b *mail) lasting(ctx context.Context) (context.Context, context.CancelFunc) {
 	if by, has := ctx.Deadline(); has {
 		return context.WithDeadline(b.life, by)
@@ -138,7 +143,8 @@ type lanes struct {
 	last map[string]chan struct{}
 }
 
-// enter returns a channel that is closed when the turn of one more message of a sender has come, and what ends its turn, any number of times.
+// enter returns a channel that is closed when the turn of one more message of a sender has come, and what ends its
+// turn, any number of times.
 func (l *lanes) enter(from string) (before <-chan struct{}, leave func()) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

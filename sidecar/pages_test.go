@@ -13,7 +13,8 @@ import (
 	"github.com/agora-relay/agora/internal/origintest"
 )
 
-// Every route of the API for the agent refuses what any page makes a browser send, whatever its origin: it speaks for the agent.
+// Every route of the API for the agent refuses what any page makes a browser send, whatever its origin: it speaks for
+// the agent.
 func TestNoPageSpeaksForTheAgent(t *testing.T) {
 	t.Parallel()
 	l, err := net.Listen("tcp", "127.0.0.1:0")

@@ -7,7 +7,8 @@ import (
 	"github.com/agora-relay/agora/internal/party"
 )
 
-// TestParties plays sidecars among each other and against the WebSocket, whose client they have; other doors stand behind the core for both.
+// TestParties plays sidecars among each other and against the WebSocket, whose client they have; other doors stand
+// behind the core for both.
 func TestParties(t *testing.T) {
 	t.Parallel()
 	others := func(p party.Pair) bool {

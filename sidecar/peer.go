@@ -111,15 +111,16 @@ func (p *peerSide) prove(b p2p.Binding) *p2p.Proof {
 	return proof
 }
 
-// serve offers the protocols, and keeps places at relays, until ctx ends; requests that are in progress then go on until work ends.
+// serve offers the protocols, and keeps places at relays, until ctx ends; requests that are in progress then go on
+// until work ends.
 func (p *peerSide) serve(ctx, work context.Context) {
 	p.host.SetStreamHandler(p2p.CardProtocol, p.handles(work, p.serveCard))
 	p.host.SetStreamHandler(p2p.HandoffProtocol, p.handles(work, p.serveHandoff))
 	p.relays.run(ctx)
 }
 
-// handles returns what handles a stream, which is waited for. A peer that may not ask is told so, and nothing that it says is read; streams beyond Limits.Streams, or the caller's share of
-// them, are reset.
+// handles returns what handles a stream, which is waited for. A peer that may not ask is told so, and nothing that it
+// says is read; streams beyond Limits.Streams, or the caller's share of them, are reset.
 func (p *peerSide) handles(work context.Context, f func(context.Context, network.Stream)) network.StreamHandler {
 	return func(s network.Stream) {
 		if !p.begin() {

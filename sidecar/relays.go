@@ -93,7 +93,8 @@ func (r *relays) begin(one *relay) {
 	r.work.Go(func() { r.keep(ctx, one) })
 }
 
-// learn has a place be kept at the relays that edges name, and at no others. What is known of those that stay is what is said now.
+// learn has a place be kept at the relays that edges name, and at no others. What is known of those that stay is what
+// is said now.
 func (r *relays) learn(named []edgePeer) {
 	if r.fixed {
 		return
@@ -147,7 +148,8 @@ func (r *relays) disconnected(id peer.ID) {
 	}
 }
 
-// keep reserves a place at a relay, renews it well before it is over, and reserves it again when it is lost, until ctx ends.
+// keep reserves a place at a relay, renews it well before it is over, and reserves it again when it is lost, until ctx
+// ends.
 func (r *relays) keep(ctx context.Context, one *relay) {
 	defer r.set(one, false)
 	log, limit := r.peer.log, r.peer.limits
@@ -225,7 +227,8 @@ func (r *relays) count() (n int) {
 	return n
 }
 
-// addresses returns where the peer is reached: its own addresses, and behind them those through relays at which it has a place.
+// addresses returns where the peer is reached: its own addresses, and behind them those through relays at which it has
+// a place.
 func (p *peerSide) addresses() []string {
 	all := p2phost.Whole(p.host)
 	slices.Sort(all)

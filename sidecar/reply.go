@@ -22,9 +22,10 @@ import (
 // maxEvent bounds the data of one event of an answer.
 const maxEvent = 1 << 20
 
-// reply makes an answer of the agent the reply to a message, and reports whether the message is done with. JSON is the payload, and other text a string, where it comes whole and is
-// of no more than Limits.Whole; else the reply is a stream of text. Of events it is their data, one chunk each, unless the answer is wanted as it is. Bytes that are no text are
-// {"media","data"}.
+// reply makes an answer of the agent the reply to a message, and reports whether the message is done with. JSON is the
+// payload, and other text a string, where it comes whole and is of no more than Limits.Whole; else the reply is a
+// stream of text. Of events it is their data, one chunk each, unless the answer is wanted as it is. Bytes that are no
+// text are {"media","data"}.
 func (b *mail) reply(ctx context.Context, m *client.Message, x *answer, asIs bool) bool {
 	media, _, err := mime.ParseMediaType(x.resp.Header.Get("Content-Type"))
 	if err != nil {
@@ -80,7 +81,8 @@ func replyError(why error) *agora.Error {
 	return &e
 }
 
-// replied takes note of how a reply went, and reports whether the message is done with: not where the sidecar ends before it is stored.
+// replied takes note of how a reply went, and reports whether the message is done with: not where the sidecar ends
+// before it is stored.
 func (b *mail) replied(m *client.Message, err error) bool {
 	if err == nil || errors.Is(err, client.ErrCancelled) {
 		return true

@@ -7,7 +7,8 @@ import (
 	"github.com/libp2p/go-libp2p/core/peer"
 )
 
-// shares are slots that callers have their fair share of: none ever has all of them, and one that becomes free is for whoever has the fewest of those that wait, the first that came of several.
+// shares are slots that callers have their fair share of: none ever has all of them, and one that becomes free is for
+// whoever has the fewest of those that wait, the first that came of several.
 type shares struct {
 	most int // of one caller
 

@@ -70,8 +70,9 @@ func New(cfg Config) (*Sidecar, error) {
 	return s, nil
 }
 
-// Run makes the agent a member of the cluster until ctx ends, and returns nil then; an error where it can't be one, or not any more. It waits for the agent to show its card, and for an
-// edge that answers. At the end requests in progress have Limits.Grace; all that it has begun has ended when it returns. It is called once.
+// Run makes the agent a member of the cluster until ctx ends, and returns nil then; an error where it can't be one, or
+// not any more. It waits for the agent to show its card, and for an edge that answers. At the end requests in progress
+// have Limits.Grace; all that it has begun has ended when it returns. It is called once.
 func (s *Sidecar) Run(ctx context.Context) error {
 	defer s.up.close()
 	defer s.edges.close()
@@ -200,7 +201,8 @@ func (s *Sidecar) serve(ctx context.Context) error {
 	return err
 }
 
-// settle waits for what is in progress, and gives it up when the grace is over: streamed replies are aborted with the session.
+// settle waits for what is in progress, and gives it up when the grace is over: streamed replies are aborted with the
+// session.
 func (s *Sidecar) settle(abandon func(), wait func()) {
 	over := make(chan struct{})
 	var waiting sync.WaitGroup

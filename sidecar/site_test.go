@@ -37,7 +37,8 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// site is a cluster whose edges are relays of libp2p, and say so. They have a door for WebSockets at /asks, by which peers are asked.
+// site is a cluster whose edges are relays of libp2p, and say so. They have a door for WebSockets at /asks, by which
+// peers are asked.
 type site struct {
 	*agoratest.Cluster
 	t     *testing.T

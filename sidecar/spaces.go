@@ -115,7 +115,8 @@ type rosterBody struct {
 	Left    string   `json:"left,omitempty"`
 }
 
-// postEvent posts an event until the agent takes it, or Limits.Keep is over. It returns false where the sidecar has ended.
+// postEvent posts an event until the agent takes it, or Limits.Keep is over. It returns false where the sidecar has
+// ended.
 func (d *delivery) postEvent(ctx, work context.Context, e *client.Event) bool {
 	defer e.Close()
 	q := question{method: http.MethodPost, url: d.url, within: d.limits.Deliver, header: http.Header{

@@ -17,8 +17,9 @@ import (
 	"github.com/agora-relay/agora/wire/p2p"
 )
 
-// The directory shows one card of an agent: that of its session, unless the session says nothing of itself; then that of its registration as a peer. So the session has the agent's card
-// until edges have taken the peer and one of them keeps a place for it; from then on requests reach it by libp2p. Without places the session has the card again.
+// The directory shows one card of an agent: that of its session, unless the session says nothing of itself; then that
+// of its registration as a peer. So the session has the agent's card until edges have taken the peer and one of them
+// keeps a place for it; from then on requests reach it by libp2p. Without places the session has the card again.
 
 // registrar tells the cluster what the agent is: by its session, and by its registration as a peer.
 type registrar struct {
@@ -43,7 +44,8 @@ type registrar struct {
 // missedLooks is how many times no place is found before the session has the card again.
 const missedLooks = 2
 
-// watch learns which edges are relays and tells one of them of the peer, every now and then, and at once when what is to be told has changed, until ctx ends.
+// watch learns which edges are relays and tells one of them of the peer, every now and then, and at once when what is
+// to be told has changed, until ctx ends.
 func (r *registrar) watch(ctx context.Context) {
 	tick := time.NewTicker(r.limits.Look)
 	defer tick.Stop()
@@ -133,7 +135,8 @@ func (r *registrar) tellPeer(ctx context.Context) bool {
 	return err == nil && there
 }
 
-// prove returns the proof that the peer is to speak as the agent, by the time of the cluster; nil where edges ask for none.
+// prove returns the proof that the peer is to speak as the agent, by the time of the cluster; nil where edges ask for
+// none.
 func (r *registrar) prove() *p2p.Proof {
 	if r.list == nil || len(r.list.Edges) == 0 || r.list.Now == 0 {
 		return nil // no edge has answered, or those are of an earlier version

@@ -15,8 +15,9 @@ import (
 	wire "github.com/agora-relay/agora/wire/aip"
 )
 
-// Agent is an agent: it answers sessions that others begin with it, and begins sessions and calls tools itself. One that only does the latter need neither be started nor registered.
-// Its methods may be called at the same time, but for Handle, which is called before Start.
+// Agent is an agent: it answers sessions that others begin with it, and begins sessions and calls tools itself. One
+// that only does the latter need neither be started nor registered. Its methods may be called at the same time, but for
+// Handle, which is called before Start.
 type Agent struct {
 	*node
 	handler   func(context.Context, *Session) error
@@ -35,7 +36,8 @@ type inquiry struct {
 	message *Message
 }
 
-// NewAgent returns an agent, which connects to nothing yet. Its errors are those of the configuration. The caller owes it a call of Close, or of Serve.
+// NewAgent returns an agent, which connects to nothing yet. Its errors are those of the configuration. The caller owes
+// it a call of Close, or of Serve.
 func NewAgent(cfg Config) (*Agent, error) {
 	n, err := newNode(cfg)
 	if err != nil {
@@ -48,9 +50,11 @@ func NewAgent(cfg Config) (*Agent, error) {
 	return a, nil
 }
 
-// Handle has f called for each session that another agent begins with this one, at the same time. f reads what comes and replies; when it returns nil, the session is ended by STOP_RESPONSE
-// once its initiator has asked for that. An error ends the session at once: as the status of the call, that of an [agora.Error] or of gRPC that is in it, else ABORTED, with the text
-// as a last answer where there have been others. Statuses for which gateways would deregister the agent become ABORTED. The context ends when the initiator gives up, and with the agent.
+// Handle has f called for each session that another agent begins with this one, at the same time. f reads what comes
+// and replies; when it returns nil, the session is ended by STOP_RESPONSE once its initiator has asked for that. An
+// error ends the session at once: as the status of the call, that of an [agora.Error] or of gRPC that is in it, else
+// ABORTED, with the text as a last answer where there have been others. Statuses for which gateways would deregister
+// the agent become ABORTED. The context ends when the initiator gives up, and with the agent.
 func (a *Agent) Handle(f func(ctx context.Context, s *Session) error) { a.handler = f }
 
 // Info returns what the agent registers with.
@@ -63,13 +67,15 @@ func (a *Agent) infoAt(address string) *AgentInfo {
 	}
 }
 
-// NewMessage returns a message to an agent, with ids of its sender and of its own: a START_QUEST, until another status is set.
+// NewMessage returns a message to an agent, with ids of its sender and of its own: a START_QUEST, until another status
+// is set.
 func (a *Agent) NewMessage(to string, content ...*ContentItem) *Message {
 	return &Message{SenderId: a.cfg.ID, ReceiverId: to, MessageId: rand.Text(), Content: content}
 }
 
-// Receive returns the next message that came in any session, and the session to reply to, where Handle was not called. Of one session they come in order. It blocks
-// until there is one. Who takes messages this way ends each session with Finish when its STOP_QUEST has come.
+// Receive returns the next message that came in any session, and the session to reply to, where Handle was not called.
+// Of one session they come in order. It blocks until there is one. Who takes messages this way ends each session with
+// Finish when its STOP_QUEST has come.
 func (a *Agent) Receive(ctx context.Context) (*Session, *Message, error) {
 	select {
 	case i := <-a.inquiries:

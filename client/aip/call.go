@@ -17,8 +17,9 @@ import (
 	wire "github.com/agora-relay/agora/wire/aip"
 )
 
-// Call is a session as its initiator sees it: quests go, and responses come. It is free until Start, and free again once STOP_RESPONSE has come or the call has failed; then it may be
-// started anew. One goroutine reads it at a time, and any may write.
+// Call is a session as its initiator sees it: quests go, and responses come. It is free until Start, and free again
+// once STOP_RESPONSE has come or the call has failed; then it may be started anew. One goroutine reads it at a time,
+// and any may write.
 type Call struct {
 	agent *Agent
 	ctx   context.Context
@@ -34,7 +35,8 @@ type Call struct {
 	shut bool
 }
 
-// Call returns a session with an agent, through the gateway. Nothing is sent before Start. Everything ends with ctx. The caller owes it a call of Close.
+// Call returns a session with an agent, through the gateway. Nothing is sent before Start. Everything ends with ctx.
+// The caller owes it a call of Close.
 func (a *Agent) Call(ctx context.Context, to string) *Call {
 	return a.newCall(ctx, to, func(ctx context.Context) (quests, *channel, error) {
 		c, _, err := a.gateways.pick(ctx)
@@ -62,7 +64,8 @@ func (a *Agent) newCall(ctx context.Context, to string, open opener) *Call {
 	return &Call{agent: a, ctx: ctx, to: to, id: rand.Text(), open: open}
 }
 
-// Ask begins a session with an agent through the gateway, says what is to be said, ends it, and returns the answers as they come, STOP_RESPONSE the last of them. An error is the last value.
+// Ask begins a session with an agent through the gateway, says what is to be said, ends it, and returns the answers as
+// they come, STOP_RESPONSE the last of them. An error is the last value.
 func (a *Agent) Ask(ctx context.Context, to string, content ...*ContentItem) iter.Seq2[*Message, error] {
 	return func(yield func(*Message, error) bool) {
 		c := a.Call(ctx, to)
@@ -85,18 +88,20 @@ func (c *Call) ID() string { return c.id }
 // Start begins the session: START_QUEST. [ErrOccupied] unless it is free.
 func (c *Call) Start(content ...*ContentItem) error { return c.say(StartQuest, content) }
 
-// Hold says more: HOLD_QUEST. It blocks while the agent does not read. [ErrFree] or [ErrStopping] unless the session is occupied.
+// Hold says more: HOLD_QUEST. It blocks while the agent does not read. [ErrFree] or [ErrStopping] unless the session is
+// occupied.
 func (c *Call) Hold(content ...*ContentItem) error { return c.say(HoldQuest, content) }
 
-// Stop asks for the end of the session: STOP_QUEST. The agent may answer more, and ends it then. [ErrFree] or [ErrStopping] unless the session is occupied.
+// Stop asks for the end of the session: STOP_QUEST. The agent may answer more, and ends it then. [ErrFree] or
+// [ErrStopping] unless the session is occupied.
 func (c *Call) Stop(content ...*ContentItem) error { return c.say(StopQuest, content) }
 
 func (c *Call) say(s SessionStatus, content []*ContentItem) error {
 	return c.Send(&Message{SessionStatus: s, Content: content})
 }
 
-// Send sends a quest as it is, under the rules for Start, Hold and Stop. It fills in what is empty of its ids. io.EOF says that the session has ended at the other end, and Receive
-// says how.
+// Send sends a quest as it is, under the rules for Start, Hold and Stop. It fills in what is empty of its ids. io.EOF
+// says that the session has ended at the other end, and Receive says how.
 func (c *Call) Send(m *Message) error {
 	c.sending.Lock()
 	defer c.sending.Unlock()
@@ -141,8 +146,9 @@ func (c *Call) admit(s SessionStatus) (*leg, error) {
 	return l, nil
 }
 
-// Receive returns the next answer: HOLD_RESPONSE any number of times, and STOP_RESPONSE, which ends the session. Behind that it returns io.EOF, or the status of a session that has failed though
-// it was answered. An agent that ends a session without STOP_RESPONSE before it is asked to: io.ErrUnexpectedEOF. [ErrFree] before Start.
+// Receive returns the next answer: HOLD_RESPONSE any number of times, and STOP_RESPONSE, which ends the session. Behind
+// that it returns io.EOF, or the status of a session that has failed though it was answered. An agent that ends a
+// session without STOP_RESPONSE before it is asked to: io.ErrUnexpectedEOF. [ErrFree] before Start.
 func (c *Call) Receive() (*Message, error) {
 	c.receiving.Lock()
 	defer c.receiving.Unlock()
@@ -190,8 +196,8 @@ func (c *Call) Messages() iter.Seq2[*Message, error] {
 	}
 }
 
-// Collect has every answer of a session handled by each of the handlers, in turn, until the session ends, and returns what they return. The first error ends it, and is returned
-// with what there was before.
+// Collect has every answer of a session handled by each of the handlers, in turn, until the session ends, and returns
+// what they return. The first error ends it, and is returned with what there was before.
 func Collect[T any](c *Call, handlers ...func(*Message) (T, error)) ([]T, error) {
 	var all []T
 	for m, err := range c.Messages() {

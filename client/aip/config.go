@@ -31,7 +31,8 @@ type Config struct {
 	Skills      []*AgentSkill
 
 	Token string // for gateways, in the metadata `authorization`; never sent to other nodes
-	// TokenSource gives the token instead, for those that end. It is called for every call of a gateway, by several goroutines, and must return when its context ends.
+	// TokenSource gives the token instead, for those that end. It is called for every call of a gateway, by several
+	// goroutines, and must return when its context ends.
 	TokenSource func(context.Context) (string, error)
 	TLS         *tls.Config // to connect with; nil: no TLS
 	ServeTLS    *tls.Config // to serve with; nil: no TLS
@@ -153,7 +154,8 @@ func checkAddress(s string) error {
 	return nil
 }
 
-// advertised returns the address under which others reach what listens at an address: the one that is configured, else that one.
+// advertised returns the address under which others reach what listens at an address: the one that is configured, else
+// that one.
 func advertised(configured string, at net.Addr) (string, error) {
 	if configured != "" {
 		return configured, nil

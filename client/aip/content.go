@@ -22,8 +22,9 @@ func Embedded(b []byte) *ContentItem {
 	return &ContentItem{Data: &wire.ContentItem_Embedded{Embedded: b}}
 }
 
-// NewContent returns values as content: strings, which are text, and byte slices, which are what their mode says, else embedded. A value is one of these,
-// a piece of content, or a slice of them. modes has one for each of them, or is nil. Another value, and a mode that does not suit, is an INVALID_REQUEST error.
+// NewContent returns values as content: strings, which are text, and byte slices, which are what their mode says, else
+// embedded. A value is one of these, a piece of content, or a slice of them. modes has one for each of them, or is nil.
+// Another value, and a mode that does not suit, is an INVALID_REQUEST error.
 func NewContent(value any, modes ...Mode) ([]*ContentItem, error) {
 	values := spread(value)
 	if len(modes) > 0 && len(modes) != len(values) {

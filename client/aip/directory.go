@@ -9,8 +9,8 @@ import (
 	wire "github.com/agora-relay/agora/wire/aip"
 )
 
-// directory is the nodes that a gateway lists: those that are registered with it, its members, and those that linked gateways offer. A member goes before
-// what is offered under its id, and of that what has the shortest path.
+// directory is the nodes that a gateway lists: those that are registered with it, its members, and those that linked
+// gateways offer. A member goes before what is offered under its id, and of that what has the shortest path.
 type directory struct {
 	gateway string // id
 
@@ -87,7 +87,8 @@ func (d *directory) list(through []string) []*Peer {
 	return all
 }
 
-// told returns what is told of a node to who asks through gateways: nothing where it is known through one of them. The lock is held.
+// told returns what is told of a node to who asks through gateways: nothing where it is known through one of them. The
+// lock is held.
 func (d *directory) told(id string, through []string) *Peer {
 	l, ok := d.listed(id)
 	switch {
@@ -159,7 +160,8 @@ func (d *directory) cancel(p *Peer) {
 	delete(d.reserved, wire.IDOf(p))
 }
 
-// join makes a node a member for which reserve was called. expire is called when it has given no sign of life for so long.
+// join makes a node a member for which reserve was called. expire is called when it has given no sign of life for so
+// long.
 func (d *directory) join(p *Peer, c *channel, timeout time.Duration, expire func(*member)) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -170,8 +172,9 @@ func (d *directory) join(p *Peer, c *channel, timeout time.Duration, expire func
 	d.changed(m.id)
 }
 
-// change replaces what is known of a member, which from now on is dialled by another channel unless that is nil. It returns the channel that is not used any
-// more. names are those of what it reaches by that one. False where that is no member any more, or another one has one of the names: then nothing changes.
+// change replaces what is known of a member, which from now on is dialled by another channel unless that is nil. It
+// returns the channel that is not used any more. names are those of what it reaches by that one. False where that is no
+// member any more, or another one has one of the names: then nothing changes.
 func (d *directory) change(m *member, p *Peer, c *channel, names []string) (old *channel, ok bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

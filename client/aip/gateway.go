@@ -59,8 +59,9 @@ func (c GatewayConfig) withDefaults() GatewayConfig {
 	return c
 }
 
-// Gateway is a gateway that runs by itself: it knows what is registered with it, in memory, and what the gateways know that it is connected to. An edge of Agora is one that is
-// many, authenticates and outlives its machines; this one suits tests, and a few programs on one machine. Its methods may be called at the same time.
+// Gateway is a gateway that runs by itself: it knows what is registered with it, in memory, and what the gateways know
+// that it is connected to. An edge of Agora is one that is many, authenticates and outlives its machines; this one
+// suits tests, and a few programs on one machine. Its methods may be called at the same time.
 type Gateway struct {
 	cfg       GatewayConfig
 	pool      *pool
@@ -79,7 +80,8 @@ type Gateway struct {
 	links   map[string]*link // by the address of the other gateway
 }
 
-// NewGateway returns a gateway, which serves nowhere yet. Its errors are those of the configuration. The caller owes it a call of Close.
+// NewGateway returns a gateway, which serves nowhere yet. Its errors are those of the configuration. The caller owes it
+// a call of Close.
 func NewGateway(cfg GatewayConfig) (*Gateway, error) {
 	if strings.Contains(cfg.ID, ",") {
 		return nil, agora.Errorf(agora.InvalidRequest, "the id of a gateway has no comma")
@@ -146,8 +148,8 @@ func (g *Gateway) Start() error {
 	return nil
 }
 
-// Close ends links and subscriptions, gives calls that are under way GatewayConfig.Grace to end, and returns when everything has. Nodes are not told: they find another gateway, or
-// register again. It may be called more than once.
+// Close ends links and subscriptions, gives calls that are under way GatewayConfig.Grace to end, and returns when
+// everything has. Nodes are not told: they find another gateway, or register again. It may be called more than once.
 func (g *Gateway) Close() error {
 	g.once.Do(func() {
 		g.mu.Lock()

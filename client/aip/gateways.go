@@ -79,8 +79,8 @@ func (g *gateways) leave(address string) {
 	}
 }
 
-// pick returns a channel to the first gateway that is there, which is in use from now on. Where none is, it returns one all the same: what is called by
-// it says why. The caller owes the pool a call of release.
+// pick returns a channel to the first gateway that is there, which is in use from now on. Where none is, it returns one
+// all the same: what is called by it says why. The caller owes the pool a call of release.
 func (g *gateways) pick(ctx context.Context) (c *channel, there bool, err error) {
 	for _, address := range g.inOrder() {
 		if c != nil {
@@ -115,8 +115,8 @@ func (g *gateways) current() (*channel, error) {
 	return g.pool.get(all[0])
 }
 
-// do asks the gateway in use for what may be asked for again, and the others where it is not there or does not answer in time. It returns the address of
-// the one that was asked last, and its error.
+// do asks the gateway in use for what may be asked for again, and the others where it is not there or does not answer
+// in time. It returns the address of the one that was asked last, and its error.
 func (g *gateways) do(ctx context.Context, ask func(context.Context, wire.GatewayServiceClient) error) (at string, err error) {
 	for range max(1, len(g.inOrder())) {
 		c, there, fails := g.pick(ctx)
@@ -133,7 +133,8 @@ func (g *gateways) do(ctx context.Context, ask func(context.Context, wire.Gatewa
 	return at, err
 }
 
-// once asks one gateway. One that says nothing in time gets a new channel the next time: the one that it has may lead nowhere.
+// once asks one gateway. One that says nothing in time gets a new channel the next time: the one that it has may lead
+// nowhere.
 func (g *gateways) once(ctx context.Context, c *channel, ask func(context.Context, wire.GatewayServiceClient) error) error {
 	within, cancel := context.WithTimeout(ctx, g.timeout)
 	defer cancel()

@@ -33,7 +33,8 @@ func (n *node) registration(ctx context.Context) context.Context {
 	return wire.WithSecret(ctx, n.secret)
 }
 
-// meant returns NOT_FOUND for a call that is for another node: whoever registers the address of this one under another id reaches nothing here.
+// meant returns NOT_FOUND for a call that is for another node: whoever registers the address of this one under another
+// id reaches nothing here.
 func (n *node) meant(ctx context.Context, method string) error {
 	if method != wire.IdentifyMethod && !wire.Meant(ctx, n.cfg.ID) {
 		return errNoReceiver
@@ -57,11 +58,12 @@ func (n *node) stream(srv any, s grpc.ServerStream, info *grpc.StreamServerInfo,
 	return handle(srv, s)
 }
 
-// is reports whether a message that names its receiver names this node. An edge passes none that names nobody; who has dialled the node itself may.
+// is reports whether a message that names its receiver names this node. An edge passes none that names nobody; who has
+// dialled the node itself may.
 func (n *node) is(receiver string) bool { return receiver == "" || receiver == n.cfg.ID }
 
-// namesOf returns the names of what an address reaches, one of which is how it is written: two with a name in common are one node's. What can't be resolved has that name alone, and is not
-// reached either.
+// namesOf returns the names of what an address reaches, one of which is how it is written: two with a name in common
+// are one node's. What can't be resolved has that name alone, and is not reached either.
 func namesOf(ctx context.Context, address string) []string {
 	host, text, err := net.SplitHostPort(address)
 	if err != nil {

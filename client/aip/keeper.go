@@ -39,7 +39,8 @@ func (n *node) rest(ctx context.Context, attempt int) bool {
 	return ctx.Err() == nil
 }
 
-// beatAt gives one gateway a sign of life, and registers with it where it does not know the node. A gateway without signs of life needs none.
+// beatAt gives one gateway a sign of life, and registers with it where it does not know the node. A gateway without
+// signs of life needs none.
 func (n *node) beatAt(ctx context.Context, c wire.GatewayServiceClient) error {
 	resp, err := c.Heartbeat(ctx, &wire.HeartbeatRequest{SenderId: n.cfg.ID})
 	switch {

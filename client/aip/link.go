@@ -31,9 +31,11 @@ type feed struct {
 // begunTime is how long a gateway may take to say that it watches its nodes. One of another make may never say so.
 const begunTime = time.Second
 
-// ConnectToGateway has the gateway list the nodes of another one, by its own address, and pass on calls of them, until it is closed. It returns when they are listed. What is registered here
-// goes before what another gateway has under the same id. The other one lists nodes of this one only when it is connected as well. A link that breaks is made again; meanwhile
-// its nodes are not listed. Errors: the status of a gateway that can't be asked, and then there is no link; INVALID_REQUEST before Start.
+// ConnectToGateway has the gateway list the nodes of another one, by its own address, and pass on calls of them, until
+// it is closed. It returns when they are listed. What is registered here goes before what another gateway has under the
+// same id. The other one lists nodes of this one only when it is connected as well. A link that breaks is made again;
+// meanwhile its nodes are not listed. Errors: the status of a gateway that can't be asked, and then there is no link;
+// INVALID_REQUEST before Start.
 func (g *Gateway) ConnectToGateway(ctx context.Context, address string) error {
 	if err := checkAddress(address); err != nil {
 		return err
@@ -133,7 +135,8 @@ func (l *link) asks(ctx context.Context) context.Context {
 	return wire.WithPath(ctx, []string{l.gateway.cfg.ID})
 }
 
-// awaitBegin waits until the other gateway watches its nodes, so that none changes unseen between the list and the first change.
+// awaitBegin waits until the other gateway watches its nodes, so that none changes unseen between the list and the
+// first change.
 func (l *link) awaitBegin(ctx context.Context, f *feed) {
 	begun := make(chan struct{})
 	l.gateway.work.Go(func() {
@@ -180,7 +183,8 @@ func (l *link) run(ctx context.Context, f *feed) {
 	l.gateway.directory.offer(l, true)
 }
 
-// again opens a feed when the other gateway is there again; nil when ctx has ended. Its nodes are listed no longer once it was not there.
+// again opens a feed when the other gateway is there again; nil when ctx has ended. Its nodes are listed no longer once
+// it was not there.
 func (l *link) again(ctx context.Context) *feed {
 	for attempt := 0; pause.For(ctx, l.gateway.cfg.Backoff.after(attempt)); attempt++ {
 		f, err := l.open(ctx)
@@ -192,7 +196,8 @@ func (l *link) again(ctx context.Context) *feed {
 	return nil
 }
 
-// follow lists what the other gateway says of its nodes, until it says nothing more. One that knows no subscriptions is asked each Poll.
+// follow lists what the other gateway says of its nodes, until it says nothing more. One that knows no subscriptions is
+// asked each Poll.
 func (l *link) follow(ctx context.Context, f *feed) error {
 	for {
 		u, err := f.stream.Recv()

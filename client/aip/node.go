@@ -16,8 +16,8 @@ import (
 	wire "github.com/agora-relay/agora/wire/aip"
 )
 
-// node is what agents and toolboxes have in common: a server at an address, a registration with a gateway, and what they know of others.
-// Its methods may be called at the same time.
+// node is what agents and toolboxes have in common: a server at an address, a registration with a gateway, and what
+// they know of others. Its methods may be called at the same time.
 type node struct {
 	cfg      Config
 	pool     *pool
@@ -69,7 +69,8 @@ func (n *node) Address() string {
 	return n.address
 }
 
-// Start has the node serve at Config.Listen: others reach it from now on. It registers with nobody. A node that has been started is not started again.
+// Start has the node serve at Config.Listen: others reach it from now on. It registers with nobody. A node that has
+// been started is not started again.
 func (n *node) Start() error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -110,7 +111,8 @@ func (n *node) serverOptions() []grpc.ServerOption {
 // maxMetadata bounds the metadata of a call, in bytes.
 const maxMetadata = 64 << 10
 
-// serverOptions are those of every server here: gateways keep their channels by pings, and stopping waits for what is under way.
+// serverOptions are those of every server here: gateways keep their channels by pings, and stopping waits for what is
+// under way.
 func serverOptions(maxMessage int) []grpc.ServerOption {
 	return []grpc.ServerOption{
 		grpc.MaxRecvMsgSize(maxMessage), grpc.MaxSendMsgSize(maxMessage), grpc.MaxHeaderListSize(maxMetadata), grpc.WaitForHandlers(true),
@@ -118,8 +120,9 @@ func serverOptions(maxMessage int) []grpc.ServerOption {
 	}
 }
 
-// Serve starts the node, registers it and keeps it registered until ctx ends: then it deregisters and closes it, and returns nil. A gateway that is not there
-// yet is waited for; without any, the node is reached by its address alone. What a gateway refuses for good, such as an id that another node has, is returned.
+// Serve starts the node, registers it and keeps it registered until ctx ends: then it deregisters and closes it, and
+// returns nil. A gateway that is not there yet is waited for; without any, the node is reached by its address alone.
+// What a gateway refuses for good, such as an id that another node has, is returned.
 func (n *node) Serve(ctx context.Context) error {
 	defer n.Close()
 	if err := n.Start(); err != nil {
@@ -145,8 +148,8 @@ func (n *node) Serve(ctx context.Context) error {
 	}
 }
 
-// Close deregisters the node, gives what is under way Config.Grace to end, ends the rest with [ErrClosed], and returns when every handler has returned; so no handler
-// may call it. It may be called more than once.
+// Close deregisters the node, gives what is under way Config.Grace to end, ends the rest with [ErrClosed], and returns
+// when every handler has returned; so no handler may call it. It may be called more than once.
 func (n *node) Close() error {
 	n.once.Do(func() {
 		n.keeper.stop()

@@ -16,8 +16,8 @@ import (
 // mostNodes is how many bytes of nodes a gateway may list, in pages or at once.
 const mostNodes = 1 << 30
 
-// UpdatePeers asks the gateway for the nodes of a domain, of all where it is "default" or empty, and remembers them in place of those that were known. A gateway that knows
-// pages is asked for them page by page.
+// UpdatePeers asks the gateway for the nodes of a domain, of all where it is "default" or empty, and remembers them in
+// place of those that were known. A gateway that knows pages is asked for them page by page.
 func (n *node) UpdatePeers(ctx context.Context, domain string) error {
 	ctx, cancel := n.within(ctx)
 	defer cancel()
@@ -71,7 +71,8 @@ type Subscription struct {
 	once    sync.Once
 }
 
-// Subscribe has the gateway tell of changes of nodes: those with the ids, all of them where none is given. The caller owes the subscription a call of Close.
+// Subscribe has the gateway tell of changes of nodes: those with the ids, all of them where none is given. The caller
+// owes the subscription a call of Close.
 func (n *node) Subscribe(ctx context.Context, ids ...string) (*Subscription, error) {
 	ctx, cancel := n.within(ctx)
 	c, _, err := n.gateways.pick(ctx)
@@ -87,7 +88,8 @@ func (n *node) Subscribe(ctx context.Context, ids ...string) (*Subscription, err
 	return s, nil
 }
 
-// Begun blocks until the gateway has said that it watches the nodes: what changes from now on comes. A gateway of another make may say so with the first change only.
+// Begun blocks until the gateway has said that it watches the nodes: what changes from now on comes. A gateway of
+// another make may say so with the first change only.
 func (s *Subscription) Begun() error {
 	if _, err := s.stream.Header(); err != nil {
 		return s.node.why(err)
@@ -95,8 +97,9 @@ func (s *Subscription) Begun() error {
 	return nil
 }
 
-// Updates returns the changes, in order for each node, as they come. It ends without an error where the gateway ends the subscription, as after Unsubscribe, else with the
-// status. Nothing is known then of what has changed since: UpdatePeers asks for it.
+// Updates returns the changes, in order for each node, as they come. It ends without an error where the gateway ends
+// the subscription, as after Unsubscribe, else with the status. Nothing is known then of what has changed since:
+// UpdatePeers asks for it.
 func (s *Subscription) Updates() iter.Seq2[*NodeUpdate, error] {
 	return func(yield func(*NodeUpdate, error) bool) {
 		for {
@@ -120,7 +123,8 @@ func (s *Subscription) Close() error {
 	return nil
 }
 
-// Unsubscribe ends what this node has subscribed to, at whichever edge of a cluster: nodes with the ids, everything where none is given.
+// Unsubscribe ends what this node has subscribed to, at whichever edge of a cluster: nodes with the ids, everything
+// where none is given.
 func (n *node) Unsubscribe(ctx context.Context, ids ...string) error {
 	ctx, cancel := n.within(ctx)
 	defer cancel()

@@ -44,7 +44,8 @@ func newPool(dial func(string) (*grpc.ClientConn, error)) *pool {
 	return &pool{dial: dial, channels: map[string]*channel{}, all: map[*channel]struct{}{}}
 }
 
-// get returns the channel to an address, which it need not have connected to yet. The caller owes a call of release. [ErrClosed] once the pool is closed.
+// get returns the channel to an address, which it need not have connected to yet. The caller owes a call of release.
+// [ErrClosed] once the pool is closed.
 func (p *pool) get(address string) (*channel, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -67,7 +68,8 @@ func (p *pool) get(address string) (*channel, error) {
 	return c, nil
 }
 
-// fresh is get, but for a channel that has failed to connect and waits before it tries again: another one takes its place.
+// fresh is get, but for a channel that has failed to connect and waits before it tries again: another one takes its
+// place.
 func (p *pool) fresh(address string) (*channel, error) {
 	c, err := p.get(address)
 	if err != nil || c.GetState() != connectivity.TransientFailure {

@@ -11,9 +11,10 @@ import (
 	wire "github.com/agora-relay/agora/wire/aip"
 )
 
-// Register registers the node with a gateway, one of those given, else of Config.Gateways, and keeps it registered from now on: it gives signs of life, and
-// registers anew where a gateway has lost it or is gone. It returns when it is registered. A gateway has Config.RegisterTimeout for it. Errors: the status of
-// the gateway that was asked last, INVALID_REQUEST for a node that was not started, [ErrClosed].
+// Register registers the node with a gateway, one of those given, else of Config.Gateways, and keeps it registered from
+// now on: it gives signs of life, and registers anew where a gateway has lost it or is gone. It returns when it is
+// registered. A gateway has Config.RegisterTimeout for it. Errors: the status of the gateway that was asked last,
+// INVALID_REQUEST for a node that was not started, [ErrClosed].
 func (n *node) Register(ctx context.Context, gateways ...string) error {
 	if n.Address() == "" {
 		return errNotStarted
@@ -57,7 +58,8 @@ func (n *node) deregister(ctx context.Context, holds func(context.Context, wire.
 	return err
 }
 
-// leave deregisters a node that is closed, if it can be done in time. One that does not know whether it is registered looks first: another node may have its id.
+// leave deregisters a node that is closed, if it can be done in time. One that does not know whether it is registered
+// looks first: another node may have its id.
 func (n *node) leave() {
 	n.registering.Lock()
 	defer n.registering.Unlock()
@@ -73,7 +75,8 @@ func (n *node) leave() {
 	}
 }
 
-// UpdateInfo tells the gateway anew what the node is, after that has changed. A gateway that has lost the node registers it.
+// UpdateInfo tells the gateway anew what the node is, after that has changed. A gateway that has lost the node
+// registers it.
 func (n *node) UpdateInfo(ctx context.Context) error {
 	if n.Address() == "" {
 		return errNotStarted
@@ -112,7 +115,8 @@ func (n *node) tell(ctx context.Context, at func(context.Context, wire.GatewaySe
 	return err
 }
 
-// registerAt registers with one gateway. Where the node is registered there already, that stands; it is told what the node is now.
+// registerAt registers with one gateway. Where the node is registered there already, that stands; it is told what the
+// node is now.
 func (n *node) registerAt(ctx context.Context, c wire.GatewayServiceClient) (err error) {
 	var success bool
 	switch info := n.info(n.Address()).GetInfoType().(type) {
@@ -133,8 +137,8 @@ func (n *node) registerAt(ctx context.Context, c wire.GatewayServiceClient) (err
 	return err
 }
 
-// registerAgent registers an agent with one gateway, and learns which nodes there are: those that it was told of, or where these are not all of them, or not whole, those that it asks for
-// then.
+// registerAgent registers an agent with one gateway, and learns which nodes there are: those that it was told of, or
+// where these are not all of them, or not whole, those that it asks for then.
 func (n *node) registerAgent(ctx context.Context, c wire.GatewayServiceClient, info *AgentInfo) (success bool, err error) {
 	var header metadata.MD
 	resp, err := c.RegisterAgent(ctx, info, grpc.Header(&header))

@@ -59,7 +59,8 @@ func (g *Gateway) target(ctx context.Context, id string, toolbox bool) (*target,
 	return t, nil
 }
 
-// routeTool answers RouteToolCalling: it has the toolbox called that is meant. One whose channel is gone is deregistered.
+// routeTool answers RouteToolCalling: it has the toolbox called that is meant. One whose channel is gone is
+// deregistered.
 func (g *Gateway) routeTool(ctx context.Context, in *wire.Frame) (*wire.Frame, error) {
 	e, err := wire.ReadToolEnvelope(in.Bytes())
 	if err != nil {
@@ -80,7 +81,8 @@ func (g *Gateway) routeTool(ctx context.Context, in *wire.Frame) (*wire.Frame, e
 	return out, nil
 }
 
-// routeAgent answers RouteAgentCalling: it reads the first message, and has the agent called that is meant. One that is broken is deregistered.
+// routeAgent answers RouteAgentCalling: it reads the first message, and has the agent called that is meant. One that is
+// broken is deregistered.
 func (g *Gateway) routeAgent(in grpc.ServerStream) error {
 	first := new(wire.Frame)
 	if err := in.RecvMsg(first); errors.Is(err, io.EOF) {
@@ -210,7 +212,8 @@ func (c *carried) down() error {
 	}
 }
 
-// fails returns the error of a call. Where it fails though it was answered, the initiator gets a last answer before, which says why.
+// fails returns the error of a call. Where it fails though it was answered, the initiator gets a last answer before,
+// which says why.
 func (c *carried) fails(err error) error {
 	if err == nil || !c.answered || c.stopped || c.in.Context().Err() != nil {
 		return err

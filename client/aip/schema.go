@@ -8,8 +8,9 @@ import (
 	"strings"
 )
 
-// AddFunc adds a tool whose arguments are a struct, as encoding/json reads them. Where tool.Arguments is empty, it becomes the JSON Schema of that struct, in which fields without
-// omitempty and omitzero are required. The rest is as of [Toolbox.AddTool]; arguments that do not suit make a response with IsError.
+// AddFunc adds a tool whose arguments are a struct, as encoding/json reads them. Where tool.Arguments is empty, it
+// becomes the JSON Schema of that struct, in which fields without omitempty and omitzero are required. The rest is as
+// of [Toolbox.AddTool]; arguments that do not suit make a response with IsError.
 func AddFunc[A any](t *Toolbox, tool Tool, f func(ctx context.Context, arguments A) (any, error)) error {
 	if tool.Arguments == "" {
 		schema, err := marshal(schemaOf(reflect.TypeFor[A](), 0))

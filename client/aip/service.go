@@ -12,8 +12,8 @@ import (
 	wire "github.com/agora-relay/agora/wire/aip"
 )
 
-// services are what a gateway serves. They are those of the wire, but that calls between nodes pass as bytes. A gateway serves the calls of nodes as well: who dials the address of a
-// node that a linked gateway has dials this one.
+// services are what a gateway serves. They are those of the wire, but that calls between nodes pass as bytes. A gateway
+// serves the calls of nodes as well: who dials the address of a node that a linked gateway has dials this one.
 var services = []grpc.ServiceDesc{{
 	ServiceName: "grpc_service.GatewayService",
 	HandlerType: (*any)(nil),

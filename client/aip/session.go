@@ -16,7 +16,8 @@ import (
 	"github.com/agora-relay/agora"
 )
 
-// Session is a session as the agent sees that was called: quests come, and responses go. One goroutine reads it at a time, any may write.
+// Session is a session as the agent sees that was called: quests come, and responses go. One goroutine reads it at a
+// time, any may write.
 type Session struct {
 	self, id string
 	from, to string // of the first message
@@ -49,8 +50,9 @@ func (s *Session) ID() string { return s.id }
 // From returns the id of the initiator.
 func (s *Session) From() string { return s.from }
 
-// Receive returns the next message: START_QUEST, HOLD_QUEST any number of times, and STOP_QUEST, behind which there is io.EOF. A message that breaks the rules of the
-// session ends it with INVALID_ARGUMENT, which is returned, whatever the handler returns then.
+// Receive returns the next message: START_QUEST, HOLD_QUEST any number of times, and STOP_QUEST, behind which there is
+// io.EOF. A message that breaks the rules of the session ends it with INVALID_ARGUMENT, which is returned, whatever the
+// handler returns then.
 func (s *Session) Receive() (*Message, error) {
 	m, err := s.next()
 	s.note(m, err)
@@ -78,7 +80,8 @@ func (s *Session) next() (*Message, error) {
 	return m, nil
 }
 
-// Messages returns the messages as they come, STOP_QUEST included. Where they end with an error, so does the session, whatever the handler returns.
+// Messages returns the messages as they come, STOP_QUEST included. Where they end with an error, so does the session,
+// whatever the handler returns.
 func (s *Session) Messages() iter.Seq[*Message] {
 	return func(yield func(*Message) bool) {
 		for {
@@ -130,13 +133,15 @@ func (s *Session) Reply(content ...*ContentItem) error {
 	return s.Send(&Message{SessionStatus: HoldResponse, Content: content})
 }
 
-// Finish sends the last answer: STOP_RESPONSE. Its initiator ends a session: before STOP_QUEST was read this is [ErrNotEnded]. A handler that can't wait for that returns an error.
+// Finish sends the last answer: STOP_RESPONSE. Its initiator ends a session: before STOP_QUEST was read this is
+// [ErrNotEnded]. A handler that can't wait for that returns an error.
 func (s *Session) Finish(content ...*ContentItem) error {
 	return s.Send(&Message{SessionStatus: StopResponse, Content: content})
 }
 
-// Send sends an answer, HOLD_RESPONSE or STOP_RESPONSE, as it is. It fills in what is empty of its ids; that of the message that it answers is the one read last. [ErrFinished] behind
-// STOP_RESPONSE, [ErrNotEnded] for one before STOP_QUEST was read, a status where the session has ended.
+// Send sends an answer, HOLD_RESPONSE or STOP_RESPONSE, as it is. It fills in what is empty of its ids; that of the
+// message that it answers is the one read last. [ErrFinished] behind STOP_RESPONSE, [ErrNotEnded] for one before
+// STOP_QUEST was read, a status where the session has ended.
 func (s *Session) Send(m *Message) error {
 	switch stopped, _ := s.state(); m.GetSessionStatus() {
 	case HoldResponse:
@@ -177,8 +182,9 @@ func (s *Session) write(m *Message) error {
 	return nil
 }
 
-// end ends a session whose handler has returned, and returns the status of its call. A session that is not ended yet waits for its initiator to do so, and drops what that says
-// meanwhile. One that fails though it was answered gets a last answer that says why.
+// end ends a session whose handler has returned, and returns the status of its call. A session that is not ended yet
+// waits for its initiator to do so, and drops what that says meanwhile. One that fails though it was answered gets a
+// last answer that says why.
 func (s *Session) end(ctx context.Context, err error) error {
 	for err == nil {
 		_, err = s.Receive()

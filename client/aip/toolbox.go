@@ -36,7 +36,8 @@ type Tool struct {
 	Arguments   string // what it takes: a JSON Schema, or words for those who read it
 }
 
-// NewToolbox returns a toolbox without tools, which connects to nothing yet. Its errors are those of the configuration. The caller owes it a call of Close, or of Serve.
+// NewToolbox returns a toolbox without tools, which connects to nothing yet. Its errors are those of the configuration.
+// The caller owes it a call of Close, or of Serve.
 func NewToolbox(cfg Config) (*Toolbox, error) {
 	n, err := newNode(cfg)
 	if err != nil {
@@ -48,10 +49,12 @@ func NewToolbox(cfg Config) (*Toolbox, error) {
 	return t, nil
 }
 
-// AddTool adds a tool, or replaces the one of that name. f is called for each call of it, at the same time, with arguments that are JSON. What it returns becomes the content of the response: a
-// string is text, bytes are embedded, a [ContentItem] or a slice of them is what it is, and anything else is text that is its JSON; nil is none. An error becomes a response with IsError and the error's text,
-// or the status of the call where it has one of gRPC. The context ends when the caller gives up, and with the toolbox. What is added to a toolbox that is registered,
-// others read after UpdateInfo.
+// AddTool adds a tool, or replaces the one of that name. f is called for each call of it, at the same time, with
+// arguments that are JSON. What it returns becomes the content of the response: a string is text, bytes are embedded, a
+// [ContentItem] or a slice of them is what it is, and anything else is text that is its JSON; nil is none. An error
+// becomes a response with IsError and the error's text, or the status of the call where it has one of gRPC. The context
+// ends when the caller gives up, and with the toolbox. What is added to a toolbox that is registered, others read after
+// UpdateInfo.
 func (t *Toolbox) AddTool(tool Tool, f func(ctx context.Context, arguments json.RawMessage) (any, error)) error {
 	if tool.Name == "" {
 		return agora.Errorf(agora.InvalidRequest, "a tool needs a name")

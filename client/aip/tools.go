@@ -39,8 +39,9 @@ func (a *Agent) CallTool(ctx context.Context, toolbox, tool string, arguments an
 	return c.Call(ctx, tool, arguments)
 }
 
-// Call calls a tool. Arguments are any value that is JSON, nil for an empty object. A tool that has failed is a response with IsError and its ErrorMessage. The error is the
-// status of a call that has not come to an end: it is not made again, and nobody knows whether the tool was called.
+// Call calls a tool. Arguments are any value that is JSON, nil for an empty object. A tool that has failed is a
+// response with IsError and its ErrorMessage. The error is the status of a call that has not come to an end: it is not
+// made again, and nobody knows whether the tool was called.
 func (t *ToolClient) Call(ctx context.Context, tool string, arguments any) (*ToolResponse, error) {
 	text, err := argumentsText(arguments)
 	if err != nil {

@@ -2,7 +2,8 @@ package aip
 
 import wire "github.com/agora-relay/agora/wire/aip"
 
-// Messages of the wire, by the names that they have here. Their methods are those of [wire.AgentMessage] and the others.
+// Messages of the wire, by the names that they have here. Their methods are those of [wire.AgentMessage] and the
+// others.
 type (
 	Message      = wire.AgentMessage // one message of a session
 	ContentItem  = wire.ContentItem  // one piece of content, made by [Text], [Image], [Audio] and [Embedded]

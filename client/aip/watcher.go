@@ -55,7 +55,8 @@ func (d *directory) unwatch(w *watcher) {
 	delete(d.watchers, w)
 }
 
-// take returns what a subscriber is to be told next. over is true once that is all, and err says why where it is no wish of the subscriber's.
+// take returns what a subscriber is to be told next. over is true once that is all, and err says why where it is no
+// wish of the subscriber's.
 func (d *directory) take(w *watcher) (updates []*NodeUpdate, over bool, err error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -63,7 +64,8 @@ func (d *directory) take(w *watcher) (updates []*NodeUpdate, over bool, err erro
 	return updates, w.over, w.err
 }
 
-// unsubscribe ends what a subscriber has subscribed to: nodes with the ids, everything where there is none. It returns false where there was nothing.
+// unsubscribe ends what a subscriber has subscribed to: nodes with the ids, everything where there is none. It returns
+// false where there was nothing.
 func (d *directory) unsubscribe(subscriber string, ids []string) (any bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -13,7 +13,8 @@ type AgentQuery struct {
 	Domain  string
 }
 
-// Agents returns the agents of the directory that fit, sorted by id. Of their tools and skills they have no schemas. Errors are those of [Client.Send].
+// Agents returns the agents of the directory that fit, sorted by id. Of their tools and skills they have no schemas.
+// Errors are those of [Client.Send].
 func (c *Client) Agents(ctx context.Context, q AgentQuery) (all []agora.Agent, err error) {
 	for after := ""; ; {
 		var page listing.Agents

@@ -12,8 +12,8 @@ import (
 	"github.com/agora-relay/agora"
 )
 
-// answer is what answers a request: chunks, and then a response. Where a connection breaks, the request is made again under the same id, which has it
-// answered again from the first chunk. One goroutine reads it.
+// answer is what answers a request: chunks, and then a response. Where a connection breaks, the request is made again
+// under the same id, which has it answered again from the first chunk. One goroutine reads it.
 type answer struct {
 	c      *Client
 	ctx    context.Context
@@ -33,8 +33,9 @@ type answer struct {
 // maxWait is how long an edge waits for an answer at most.
 const maxWait = 10 * time.Minute
 
-// ask makes a request, and returns its answer once an edge has begun with that. more says after which errors of an edge, besides those that pass, the request is made
-// again, however late; it may be nil. The caller owes the answer a call of close.
+// ask makes a request, and returns its answer once an edge has begun with that. more says after which errors of an
+// edge, besides those that pass, the request is made again, however late; it may be nil. The caller owes the answer a
+// call of close.
 func (c *Client) ask(ctx context.Context, e *Envelope, more func(error) bool) (*answer, error) {
 	if e.Header.Type == "" {
 		e.Header.Type = Request
@@ -80,8 +81,8 @@ func (a *answer) connect() error {
 	}
 }
 
-// silence is how long a connection may be silent before it is taken for dead: two intervals between signs of life, less than a session lasts whose edge
-// is gone, and three where they are short.
+// silence is how long a connection may be silent before it is taken for dead: two intervals between signs of life, less
+// than a session lasts whose edge is gone, and three where they are short.
 func (c *Client) silence() time.Duration {
 	return max(2*c.cfg.KeepAlive, min(3*c.cfg.KeepAlive, 15*time.Second))
 }
@@ -101,7 +102,8 @@ func (a *answer) again(err error) error {
 	return a.trier.again(a.ctx, err)
 }
 
-// next returns the next chunk, or the response, and io.EOF after that. An error that the response says is returned as one. Errors stay.
+// next returns the next chunk, or the response, and io.EOF after that. An error that the response says is returned as
+// one. Errors stay.
 func (a *answer) next() (*Envelope, error) {
 	if a.over != nil {
 		return nil, a.over

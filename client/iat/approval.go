@@ -38,7 +38,8 @@ type Approval struct {
 	Execute string `json:"-"` // the task that it belongs to, where a host is asked; may be empty
 }
 
-// What returns what is asked for: the member "what" of the payload, where that is a text, else all of the payload but its action.
+// What returns what is asked for: the member "what" of the payload, where that is a text, else all of the payload but
+// its action.
 func (a *Approval) What() string {
 	var members map[string]json.RawMessage
 	if json.Unmarshal(a.Payload, &members) != nil {
@@ -68,7 +69,8 @@ func (q ApprovalQuery) path(after string) string {
 	return "/a2a/approvals" + query("state", string(q.State), "agent", q.Agent, "after", after)
 }
 
-// Approvals returns the approvals that the caller may see and that fit, those asked first first: it asks for them page by page. Errors are those of [Client.Send].
+// Approvals returns the approvals that the caller may see and that fit, those asked first first: it asks for them page
+// by page. Errors are those of [Client.Send].
 func (c *Client) Approvals(ctx context.Context, q ApprovalQuery) (all []Approval, err error) {
 	for after := ""; ; {
 		var page struct {
@@ -85,7 +87,8 @@ func (c *Client) Approvals(ctx context.Context, q ApprovalQuery) (all []Approval
 	}
 }
 
-// Approval returns one approval. The agent is who has asked; it may be empty where only one has used that id. Errors: NOT_FOUND, and those of [Client.Send].
+// Approval returns one approval. The agent is who has asked; it may be empty where only one has used that id. Errors:
+// NOT_FOUND, and those of [Client.Send].
 func (c *Client) Approval(ctx context.Context, id, agent string) (a Approval, err error) {
 	err = c.get(ctx, "/a2a/approvals/"+url.PathEscape(id)+query("agent", agent), &a)
 	return a, err
@@ -98,8 +101,8 @@ type Decision struct {
 	Agent    string // who has asked; may be empty where only one has used the id
 }
 
-// Decide decides an approval, in the name of Config.Agent where that is there, and returns how it stands then. Errors: NOT_FOUND, FORBIDDEN, an [*Error] with HTTP 409 where it is decided already,
-// and those of [Client.Send].
+// Decide decides an approval, in the name of Config.Agent where that is there, and returns how it stands then. Errors:
+// NOT_FOUND, FORBIDDEN, an [*Error] with HTTP 409 where it is decided already, and those of [Client.Send].
 func (c *Client) Decide(ctx context.Context, id string, d Decision) (a Approval, err error) {
 	body, err := marshal(struct {
 		Approved bool   `json:"approved"`
@@ -113,8 +116,9 @@ func (c *Client) Decide(ctx context.Context, id string, d Decision) (a Approval,
 	return a, err
 }
 
-// WatchApprovals yields each approval that is there and fits, and then each change, until ctx ends or an edge refuses for good: its last pair has that error. Where the connection breaks it
-// begins anew: what was there already may come again.
+// WatchApprovals yields each approval that is there and fits, and then each change, until ctx ends or an edge refuses
+// for good: its last pair has that error. Where the connection breaks it begins anew: what was there already may come
+// again.
 func (c *Client) WatchApprovals(ctx context.Context, q ApprovalQuery) iter.Seq2[Approval, error] {
 	return func(yield func(Approval, error) bool) {
 		ctx, cancel := c.within(ctx)

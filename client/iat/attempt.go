@@ -25,8 +25,8 @@ var errSilent = errors.New("the edge is silent")
 
 const headTime = 20 * time.Second // within which an edge begins its answer
 
-// attempt asks the edge whose turn it is. Its error is an *[Error], or that of ctx. Closing the body of the answer ends the request; silence is
-// what ends it with [errSilent].
+// attempt asks the edge whose turn it is. Its error is an *[Error], or that of ctx. Closing the body of the answer ends
+// the request; silence is what ends it with [errSilent].
 func (c *Client) attempt(ctx context.Context, r httpRequest) (*http.Response, context.CancelCauseFunc, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	late := time.AfterFunc(headTime, func() { cancel(errSilent) })
@@ -124,7 +124,8 @@ type trier struct {
 	since   time.Time // when the first of them did
 }
 
-// again blocks until it is time for another attempt, at another edge. It returns err where there is to be none, or why ctx ended.
+// again blocks until it is time for another attempt, at another edge. It returns err where there is to be none, or why
+// ctx ended.
 func (t *trier) again(ctx context.Context, err error) error {
 	e, ok := errors.AsType[*Error](err)
 	if ctx.Err() != nil {

@@ -12,7 +12,8 @@ import (
 	"github.com/agora-relay/agora"
 )
 
-// Client sends envelopes, asks, and looks at what there is. Its methods may be called at the same time. It has no goroutine of its own.
+// Client sends envelopes, asks, and looks at what there is. Its methods may be called at the same time. It has no
+// goroutine of its own.
 type Client struct {
 	cfg    Config
 	urls   []string
@@ -23,7 +24,8 @@ type Client struct {
 	finish context.CancelCauseFunc
 }
 
-// New returns a client. It connects to nothing yet; its errors are those of the configuration. The caller owes it a call of Close.
+// New returns a client. It connects to nothing yet; its errors are those of the configuration. The caller owes it a
+// call of Close.
 func New(cfg Config) (*Client, error) {
 	if err := cfg.check(); err != nil {
 		return nil, err
@@ -60,8 +62,9 @@ func (c *Client) within(ctx context.Context) (context.Context, context.CancelFun
 	}
 }
 
-// Send sends an envelope that nothing answers: a notification, a response or a chunk. It fills in what is empty of MsgID, From and Timestamp, and returns
-// when the cluster has stored it, once whatever broke on the way. Errors: an [*Error], that of ctx, [ErrClosed].
+// Send sends an envelope that nothing answers: a notification, a response or a chunk. It fills in what is empty of
+// MsgID, From and Timestamp, and returns when the cluster has stored it, once whatever broke on the way. Errors: an
+// [*Error], that of ctx, [ErrClosed].
 func (c *Client) Send(ctx context.Context, e *Envelope) error {
 	body, err := c.written(e)
 	if err != nil {
@@ -76,10 +79,11 @@ func (c *Client) Send(ctx context.Context, e *Envelope) error {
 	return resp.Body.Close()
 }
 
-// Ask sends a request and returns its response. It fills in what is empty of Type, MsgID, From and Timestamp. Sent again under one MsgID, a request is answered again and
-// not done again, within its deadline. A response that has nothing but what came before it in chunks has their text as its payload. It blocks until there is a response,
-// or as long as ctx lasts, which is the request's deadline where Metadata.DeadlineMS is 0. Errors: an [*Error] that the cluster or the agent has answered,
-// that of ctx, [ErrClosed].
+// Ask sends a request and returns its response. It fills in what is empty of Type, MsgID, From and Timestamp. Sent
+// again under one MsgID, a request is answered again and not done again, within its deadline. A response that has
+// nothing but what came before it in chunks has their text as its payload. It blocks until there is a response, or as
+// long as ctx lasts, which is the request's deadline where Metadata.DeadlineMS is 0. Errors: an [*Error] that the
+// cluster or the agent has answered, that of ctx, [ErrClosed].
 func (c *Client) Ask(ctx context.Context, e *Envelope) (*Envelope, error) {
 	return c.response(ctx, e, nil)
 }
@@ -121,8 +125,8 @@ func (c *Client) payloadFrom(ctx context.Context, to, parent, trace string, payl
 	return e.Payload, nil
 }
 
-// CallTool has an agent call one of its tools, and returns the payload of its response. Arguments are any value that is a JSON object; nil for none. Errors are those of
-// [Client.Ask].
+// CallTool has an agent call one of its tools, and returns the payload of its response. Arguments are any value that is
+// a JSON object; nil for none. Errors are those of [Client.Ask].
 func (c *Client) CallTool(ctx context.Context, to, tool string, arguments any) (json.RawMessage, error) {
 	payload, err := toolCall(tool, arguments)
 	if err != nil {

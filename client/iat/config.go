@@ -16,13 +16,15 @@ import (
 	"github.com/agora-relay/agora"
 )
 
-// Config sets up a client. URLs are required, and Agent for whoever sends or receives; the zero value of everything else works.
+// Config sets up a client. URLs are required, and Agent for whoever sends or receives; the zero value of everything
+// else works.
 type Config struct {
 	URLs  []string // base addresses of edges, http:// or https:// (ws:// and wss:// are taken for them), tried in random order
 	Agent string   // the id to be; empty: nobody, who may only look at tools and approvals
 	Token string   // sent in the Authorization header, never in the URL or an envelope
-	// TokenSource gives the token instead, for those that end. It is called for every request, by several goroutines, and must return when
-	// its context ends. A request that was refused is made again with what it gives then, for as long as Patience.
+	// TokenSource gives the token instead, for those that end. It is called for every request, by several goroutines,
+	// and must return when its context ends. A request that was refused is made again with what it gives then, for as
+	// long as Patience.
 	TokenSource func(context.Context) (string, error)
 
 	Name        string // for people; the id if empty

@@ -5,8 +5,8 @@ import (
 	"sync"
 )
 
-// dispatcher calls functions: those of one key one after another, those of different keys at the same time, so many at most. Its methods may be called at
-// the same time, and but for wait by the functions too.
+// dispatcher calls functions: those of one key one after another, those of different keys at the same time, so many at
+// most. Its methods may be called at the same time, and but for wait by the functions too.
 type dispatcher struct {
 	slots chan struct{} // one for each key that may run
 	most  int           // bytes that may wait
@@ -33,8 +33,8 @@ func newDispatcher(cfg Config) *dispatcher {
 	}
 }
 
-// add has f called once what came before it of its key has returned. It blocks while too much waits, and returns false where ctx ends meanwhile. One
-// goroutine calls it.
+// add has f called once what came before it of its key has returned. It blocks while too much waits, and returns false
+// where ctx ends meanwhile. One goroutine calls it.
 func (d *dispatcher) add(ctx context.Context, key string, size int, f func()) bool {
 	size += waitingBytes
 	for !d.put(key, waiting{size, f}) {

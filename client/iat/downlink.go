@@ -42,8 +42,9 @@ func (*movedError) Error() string { return "the edge asked to reconnect" }
 
 func newDownlink(c *Client) *downlink { return &downlink{c: c, trier: trier{c: c}, onMade: func() {}} }
 
-// run calls take for each envelope that comes, in order and once, until that returns false, ctx ends, or an edge refuses for good, and returns why. While the first
-// connection has not been made, it fails after Patience; later it is made again for as long as it takes.
+// run calls take for each envelope that comes, in order and once, until that returns false, ctx ends, or an edge
+// refuses for good, and returns why. While the first connection has not been made, it fails after Patience; later it is
+// made again for as long as it takes.
 func (d *downlink) run(ctx context.Context, take func(*delivery) bool) error {
 	for {
 		err := d.once(ctx, take)
@@ -81,7 +82,8 @@ func (d *downlink) again(ctx context.Context, err error) error {
 	return d.trier.again(ctx, err)
 }
 
-// stillHeld reports whether another connection that has the id may be the old one, of which its edge does not know yet that it broke.
+// stillHeld reports whether another connection that has the id may be the old one, of which its edge does not know yet
+// that it broke.
 func (d *downlink) stillHeld() bool {
 	if d.held.IsZero() {
 		d.held = time.Now()
@@ -201,9 +203,10 @@ func (d *downlink) confirm() {
 	s.close()
 }
 
-// Events yields what the agent of the configuration is sent, in order and once, until ctx ends or an edge refuses for good: its last pair has that error. The agent is there for others
-// meanwhile. An envelope is done with when the body of the loop has ended for it: a program that starts anew is given again what it was not known to be done with, marked. Two loops at one time
-// are refused with AGENT_EXISTS.
+// Events yields what the agent of the configuration is sent, in order and once, until ctx ends or an edge refuses for
+// good: its last pair has that error. The agent is there for others meanwhile. An envelope is done with when the body
+// of the loop has ended for it: a program that starts anew is given again what it was not known to be done with,
+// marked. Two loops at one time are refused with AGENT_EXISTS.
 func (c *Client) Events(ctx context.Context) iter.Seq2[*Envelope, error] {
 	return func(yield func(*Envelope, error) bool) {
 		d := newDownlink(c)

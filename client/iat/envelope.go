@@ -68,7 +68,8 @@ func (e *Envelope) append(dst []byte) ([]byte, error) {
 	return append(dst, '}'), nil
 }
 
-// UnmarshalJSON reads an envelope by the keys that it has, letter by letter, as edges read it: what its sender has spelt otherwise is of no meaning, here as there.
+// UnmarshalJSON reads an envelope by the keys that it has, letter by letter, as edges read it: what its sender has
+// spelt otherwise is of no meaning, here as there.
 func (e *Envelope) UnmarshalJSON(b []byte) error {
 	var all Envelope
 	var header, metadata json.RawMessage

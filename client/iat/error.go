@@ -26,7 +26,8 @@ const Failed agora.Code = "FAILED"
 // cluster is the cluster itself, as sender and as addressee.
 const cluster = string(agora.Cluster)
 
-// Error is why an edge refused something, or what an agent answered instead of a result. [errors.AsType] finds an [agora.Error] in it as well.
+// Error is why an edge refused something, or what an agent answered instead of a result. [errors.AsType] finds an
+// [agora.Error] in it as well.
 type Error struct {
 	Code       agora.Code    // any word where an agent says it
 	Message    string        //
@@ -100,7 +101,8 @@ func faultFrom(err error) fault {
 
 const maxRefusal = 64 << 10 // bytes of a refusal that are read
 
-// refusal returns what an answer says that is no success: in the edge's own words, or by its status where something before the edge has answered.
+// refusal returns what an answer says that is no success: in the edge's own words, or by its status where something
+// before the edge has answered.
 func refusal(r *http.Response) *Error {
 	b, _ := io.ReadAll(io.LimitReader(r.Body, maxRefusal)) // of a broken answer there is the status
 	var envelope Envelope

@@ -8,8 +8,8 @@ import (
 	"sync"
 )
 
-// Host gives tasks to agents, and serves what these ask meanwhile. Its methods may be called at the same time, but for those whose names begin with On, which are called
-// before Serve.
+// Host gives tasks to agents, and serves what these ask meanwhile. Its methods may be called at the same time, but for
+// those whose names begin with On, which are called before Serve.
 type Host struct {
 	*peer
 	onApproval func(context.Context, Approval) (bool, string, error)
@@ -32,7 +32,8 @@ type LogLine struct {
 // errUndecided says that whoever was asked leaves it to others.
 var errUndecided = errors.New("the approval is left to others")
 
-// NewHost returns a host, which connects to nothing yet. Its errors are those of the configuration. The caller owes it a call of Close.
+// NewHost returns a host, which connects to nothing yet. Its errors are those of the configuration. The caller owes it
+// a call of Close.
 func NewHost(cfg Config) (*Host, error) {
 	p, err := newPeer(cfg)
 	if err != nil {
@@ -41,8 +42,9 @@ func NewHost(cfg Config) (*Host, error) {
 	return &Host{peer: p}, nil
 }
 
-// OnApproval has f decide what agents ask this host for approval of. The note is for the asker. With an error f leaves the decision to others, as a host without such a function does. The
-// context of f ends when the approval expires or its asker gives up; approvals wait for nothing else of their task.
+// OnApproval has f decide what agents ask this host for approval of. The note is for the asker. With an error f leaves
+// the decision to others, as a host without such a function does. The context of f ends when the approval expires or
+// its asker gives up; approvals wait for nothing else of their task.
 func (h *Host) OnApproval(f func(ctx context.Context, a Approval) (approved bool, note string, err error)) {
 	h.onApproval = f
 }
@@ -53,11 +55,14 @@ func (h *Host) OnThink(f func(context.Context, Thought)) { h.onThink = f }
 // OnLog has f called for each line of a log, those of one task in order.
 func (h *Host) OnLog(f func(context.Context, LogLine)) { h.onLog = f }
 
-// Serve declares the host's tools, and takes what agents ask, think and note, until ctx ends: then it returns nil, once every function has returned. A host that offers nothing and wants
-// to hear nothing needs no Serve to Execute. An [*Error] is why an edge refuses for good, such as AGENT_EXISTS where the id is held elsewhere; [ErrClosed] that Close was called.
+// Serve declares the host's tools, and takes what agents ask, think and note, until ctx ends: then it returns nil, once
+// every function has returned. A host that offers nothing and wants to hear nothing needs no Serve to Execute. An
+// [*Error] is why an edge refuses for good, such as AGENT_EXISTS where the id is held elsewhere; [ErrClosed] that Close
+// was called.
 func (h *Host) Serve(ctx context.Context) error { return h.serveUntil(ctx, func() {}) }
 
-// ServeWhile calls f once the host can be asked and told things, and serves until f has returned. It returns what f does, or why it can't serve, which ends the context of f.
+// ServeWhile calls f once the host can be asked and told things, and serves until f has returned. It returns what f
+// does, or why it can't serve, which ends the context of f.
 func (h *Host) ServeWhile(ctx context.Context, f func(context.Context) error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)

@@ -5,7 +5,8 @@ import (
 	"sync"
 )
 
-// marks are the positions of a mailbox that a program was given and is not done with. Its methods may be called at the same time.
+// marks are the positions of a mailbox that a program was given and is not done with. Its methods may be called at the
+// same time.
 type marks struct {
 	mu     sync.Mutex // guards the fields below
 	low    uint64     // up to it all is done
@@ -40,15 +41,16 @@ func (m *marks) position() (uint64, bool) {
 	return m.low, m.low > 0 || len(m.open) > 0
 }
 
-// connected notes the position that the edge of a new connection was told: it gives again what stands behind it, be that done by now.
+// connected notes the position that the edge of a new connection was told: it gives again what stands behind it, be
+// that done by now.
 func (m *marks) connected(told uint64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.told, m.passed = told, told
 }
 
-// given notes that an envelope was given, and returns false where it was before. An edge gives nothing up to the position that it was told: what is there
-// all the same stands in a mailbox that began anew.
+// given notes that an envelope was given, and returns false where it was before. An edge gives nothing up to the
+// position that it was told: what is there all the same stands in a mailbox that began anew.
 func (m *marks) given(seq uint64, id string) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()

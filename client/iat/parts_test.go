@@ -21,7 +21,8 @@ import (
 	"github.com/agora-relay/agora/internal/await"
 )
 
-// An edge gives again what stands behind the position that it was told, though the program is done with it by the time it comes.
+// An edge gives again what stands behind the position that it was told, though the program is done with it by the time
+// it comes.
 func TestWhatIsDoneWhileAConnectionIsMadeIsNotTakenAgain(t *testing.T) {
 	var m marks
 	m.begin(10)

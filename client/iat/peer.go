@@ -50,8 +50,8 @@ func newPeer(cfg Config) (*peer, error) {
 	}, nil
 }
 
-// Close ends everything that goes on with [ErrClosed], and returns when Serve and every function that it has called have returned; so no such function may call it. It may
-// be called more than once.
+// Close ends everything that goes on with [ErrClosed], and returns when Serve and every function that it has called
+// have returned; so no such function may call it. It may be called more than once.
 func (p *peer) Close() error {
 	p.Client.Close()
 	p.serving.Lock() // Serve has returned
@@ -59,9 +59,10 @@ func (p *peer) Close() error {
 	return p.Client.Close() // and what it has left
 }
 
-// OnTool declares a tool, and has f called for each call of it. schema is the JSON Schema of its arguments, empty for none: the cluster checks them against that.
-// What f returns becomes the payload of the response, as JSON; an error becomes its payload.error, with its code where it is an [*Error] or an [agora.Error], else [Failed]. The context
-// of f ends at the request's deadline, when it is cancelled, and with Serve. OnTool is called before Serve.
+// OnTool declares a tool, and has f called for each call of it. schema is the JSON Schema of its arguments, empty for
+// none: the cluster checks them against that. What f returns becomes the payload of the response, as JSON; an error
+// becomes its payload.error, with its code where it is an [*Error] or an [agora.Error], else [Failed]. The context of f
+// ends at the request's deadline, when it is cancelled, and with Serve. OnTool is called before Serve.
 func (p *peer) OnTool(name, description, schema string, f func(context.Context, Call) (any, error)) {
 	t := Tool{Name: name, Description: description}
 	if schema != "" {
@@ -74,10 +75,12 @@ func (p *peer) OnTool(name, description, schema string, f func(context.Context, 
 	p.calls[name] = f
 }
 
-// job does what an envelope asks for. It returns whether that is done, and not to be done by the program that comes next.
+// job does what an envelope asks for. It returns whether that is done, and not to be done by the program that comes
+// next.
 type job func() bool
 
-// handler takes an envelope of the downlink: it returns what is to be called for it, after what came before it of the same key; nil for nothing.
+// handler takes an envelope of the downlink: it returns what is to be called for it, after what came before it of the
+// same key; nil for nothing.
 type handler func(ctx context.Context, e *delivery) (key string, call job)
 
 // service says how a peer serves.
@@ -87,7 +90,8 @@ type service struct {
 	made     func() // called at each connection
 }
 
-// serve registers where there is something to declare, and takes what comes by the downlink until ctx ends, which is no error, or an edge refuses for good.
+// serve registers where there is something to declare, and takes what comes by the downlink until ctx ends, which is no
+// error, or an edge refuses for good.
 func (p *peer) serve(ctx context.Context, s service) error {
 	if !p.serving.TryLock() {
 		return agora.Errorf(agora.InvalidRequest, "it serves already")

@@ -5,7 +5,8 @@ import (
 	"unicode/utf8"
 )
 
-// pieces sends text in pieces, one after another: what comes while one is under way goes with the next. Its methods may be called at the same time.
+// pieces sends text in pieces, one after another: what comes while one is under way goes with the next. Its methods may
+// be called at the same time.
 type pieces struct {
 	send func(text string) error
 	work sync.WaitGroup // a goroutine, while there is something to send

@@ -29,8 +29,8 @@ type ToolQuery struct {
 // maxAnswer is how many bytes of an answer are read.
 const maxAnswer = 64 << 20
 
-// Tools returns the tools of all agents that fit, whatever their dialect: it asks for them page by page. more says that there are others, which an edge of a version that knows no pages
-// does not tell of. Errors are those of [Client.Send].
+// Tools returns the tools of all agents that fit, whatever their dialect: it asks for them page by page. more says that
+// there are others, which an edge of a version that knows no pages does not tell of. Errors are those of [Client.Send].
 func (c *Client) Tools(ctx context.Context, q ToolQuery) (tools []Tool, more bool, err error) {
 	for after := ""; ; {
 		var page struct {

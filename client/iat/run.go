@@ -58,8 +58,9 @@ type Run struct {
 	err    error // why there is no result; nil while that isn't known
 }
 
-// Execute gives a task to an agent, and returns when the cluster has stored it. The run lasts as long as ctx; where that ends before the result is there, the agent is told
-// that the task is cancelled. The caller owes the run a call of [Run.Close]. Errors: an [*Error] such as AGENT_NOT_FOUND, that of ctx, [ErrClosed].
+// Execute gives a task to an agent, and returns when the cluster has stored it. The run lasts as long as ctx; where
+// that ends before the result is there, the agent is told that the task is cancelled. The caller owes the run a call of
+// [Run.Close]. Errors: an [*Error] such as AGENT_NOT_FOUND, that of ctx, [ErrClosed].
 func (c *Client) Execute(ctx context.Context, to string, x Execute) (*Run, error) {
 	payload, err := x.payload()
 	if err != nil {
@@ -78,8 +79,9 @@ func (c *Client) Execute(ctx context.Context, to string, x Execute) (*Run, error
 // ID returns the id of the task, which what belongs to it names as its parent.
 func (r *Run) ID() string { return r.id }
 
-// Chunks yields what the agent says, piece by piece, as it comes, and ends with the result. What breaks on the way is asked for again elsewhere, and goes on behind what was
-// yielded. It ends with an error where the run ends without a result: see [Run.Result]. A loop that is left can be gone on with by another.
+// Chunks yields what the agent says, piece by piece, as it comes, and ends with the result. What breaks on the way is
+// asked for again elsewhere, and goes on behind what was yielded. It ends with an error where the run ends without a
+// result: see [Run.Result]. A loop that is left can be gone on with by another.
 func (r *Run) Chunks() iter.Seq2[Chunk, error] {
 	return func(yield func(Chunk, error) bool) {
 		for r.result == nil && r.err == nil {
@@ -100,8 +102,9 @@ func (r *Run) Chunks() iter.Seq2[Chunk, error] {
 	}
 }
 
-// Result returns what the task has come to. It blocks until that is there, and drops the chunks that come before. Errors: an [*Error], of the cluster (TIMEOUT, STREAM_ABORTED
-// where the agent was lost …) or the agent's own, as From says; that of the context of Execute; [ErrClosed].
+// Result returns what the task has come to. It blocks until that is there, and drops the chunks that come before.
+// Errors: an [*Error], of the cluster (TIMEOUT, STREAM_ABORTED where the agent was lost …) or the agent's own, as From
+// says; that of the context of Execute; [ErrClosed].
 func (r *Run) Result() (*Result, error) {
 	for _, err := range r.Chunks() {
 		if err != nil {
@@ -111,7 +114,8 @@ func (r *Run) Result() (*Result, error) {
 	return r.result, r.err
 }
 
-// Close ends the run. Where there is no result yet, the agent is told that the task is cancelled, which takes 5 s at most. It may be called more than once.
+// Close ends the run. Where there is no result yet, the agent is told that the task is cancelled, which takes 5 s at
+// most. It may be called more than once.
 func (r *Run) Close() error {
 	if r.result == nil {
 		r.end(ErrClosed)

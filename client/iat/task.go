@@ -9,7 +9,8 @@ import (
 	"github.com/agora-relay/agora"
 )
 
-// Task is a task that an agent is given. Its methods may be called at the same time, until the function that was given it has returned.
+// Task is a task that an agent is given. Its methods may be called at the same time, until the function that was given
+// it has returned.
 type Task struct {
 	Execute            // its ID is what all that belongs to it names as its parent
 	From        string // who has given it
@@ -24,8 +25,9 @@ type Task struct {
 	space *Workspace
 }
 
-// Chunk says a piece of the answer. It returns at once while less than 1 MiB waits to be sent: one piece is under way at a time, and what comes meanwhile goes with the next
-// one, cut between characters. An error is that of an earlier piece: nothing more is sent then.
+// Chunk says a piece of the answer. It returns at once while less than 1 MiB waits to be sent: one piece is under way
+// at a time, and what comes meanwhile goes with the next one, cut between characters. An error is that of an earlier
+// piece: nothing more is sent then.
 func (t *Task) Chunk(text string) error { return t.out.write(text) }
 
 // Write is [Task.Chunk] for an [io.Writer]'s users.
@@ -36,7 +38,8 @@ func (t *Task) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// Think tells the host what the agent thinks. A host that listens to nothing is told nothing, which is no error. It returns when the cluster has stored it.
+// Think tells the host what the agent thinks. A host that listens to nothing is told nothing, which is no error. It
+// returns when the cluster has stored it.
 func (t *Task) Think(text string) error {
 	return t.tell(member{"action", "think"}, member{"thought_text", text})
 }
@@ -64,8 +67,9 @@ func unheard(err error) bool {
 	return ok && e.From == cluster && (e.Code == agora.AgentNotFound || e.Code == agora.AgentOffline)
 }
 
-// CallTool has the host call one of its tools, and returns the payload of its response, once what was said before is sent. Arguments are any value that is a JSON object; nil for none. Errors: an [*Error],
-// such as FORBIDDEN for a tool that is not allowed for this task, or that the host has answered; that of ctx.
+// CallTool has the host call one of its tools, and returns the payload of its response, once what was said before is
+// sent. Arguments are any value that is a JSON object; nil for none. Errors: an [*Error], such as FORBIDDEN for a tool
+// that is not allowed for this task, or that the host has answered; that of ctx.
 func (t *Task) CallTool(ctx context.Context, name string, arguments any) (json.RawMessage, error) {
 	if err := t.out.flush(); err != nil {
 		return nil, err
@@ -77,8 +81,9 @@ func (t *Task) CallTool(ctx context.Context, name string, arguments any) (json.R
 	return t.agent.payloadFrom(ctx, t.From, t.ID, t.TraceID, payload)
 }
 
-// RequireApproval asks for approval of what the agent is about to do, once what was said before is sent, and returns what the host, or whoever else may, has decided: false where nobody has in
-// time. Where the host listens to nothing, whoever else may is asked alone. It blocks until then. Errors: an [*Error], that of ctx.
+// RequireApproval asks for approval of what the agent is about to do, once what was said before is sent, and returns
+// what the host, or whoever else may, has decided: false where nobody has in time. Where the host listens to nothing,
+// whoever else may is asked alone. It blocks until then. Errors: an [*Error], that of ctx.
 func (t *Task) RequireApproval(ctx context.Context, what any) (bool, error) {
 	if err := t.out.flush(); err != nil {
 		return false, err
@@ -109,8 +114,9 @@ func undecided(err error) bool {
 	return ok && e.Code == agora.Timeout && (e.From == cluster || e.From == "")
 }
 
-// Workspace returns the directory that the task may use: the one that the host has declared, which has to lie within the agent's own (Config.Root) where that is set, else
-// the agent's own. It is the same each time, and is closed when the task ends. NOT_FOUND where neither has declared one, FORBIDDEN where the host's lies outside.
+// Workspace returns the directory that the task may use: the one that the host has declared, which has to lie within
+// the agent's own (Config.Root) where that is set, else the agent's own. It is the same each time, and is closed when
+// the task ends. NOT_FOUND where neither has declared one, FORBIDDEN where the host's lies outside.
 func (t *Task) Workspace() (*Workspace, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -8,13 +8,15 @@ import (
 	"github.com/agora-relay/agora/internal/workpath"
 )
 
-// Workspace is a directory that nothing done through it leaves, by .. or by links: see [os.Root], whose methods it has. Names are relative to it.
+// Workspace is a directory that nothing done through it leaves, by .. or by links: see [os.Root], whose methods it has.
+// Names are relative to it.
 type Workspace struct {
 	*os.Root
 	path string
 }
 
-// openWorkspace opens the directory that a host has declared, inside of the agent's own where there is one; else that one.
+// openWorkspace opens the directory that a host has declared, inside of the agent's own where there is one; else that
+// one.
 func openWorkspace(own, declared string) (*Workspace, error) {
 	switch {
 	case own == "" && declared == "":
@@ -54,8 +56,9 @@ func openRoot(path string) (*Workspace, error) {
 // Path returns where the workspace is, an absolute path as it was declared.
 func (w *Workspace) Path() string { return w.path }
 
-// Local returns a name as it is inside of the workspace, of an absolute path, of one that is relative to it, or of a file: URL of one. It looks at the words alone, as edges do, and at no link. FORBIDDEN where it is
-// outside, or would be to a reader that takes it in another way: a backslash for the end of a name, white space around it for none.
+// Local returns a name as it is inside of the workspace, of an absolute path, of one that is relative to it, or of a
+// file: URL of one. It looks at the words alone, as edges do, and at no link. FORBIDDEN where it is outside, or would
+// be to a reader that takes it in another way: a backslash for the end of a name, white space around it for none.
 func (w *Workspace) Local(name string) (string, error) {
 	root, err := workpath.ParseRoot(w.path)
 	if err == nil {

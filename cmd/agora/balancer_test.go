@@ -56,7 +56,8 @@ func TestTheBalancerWaitsForIATRequests(t *testing.T) {
 	}
 }
 
-// gRPC is HTTP/2 with trailers: its connections are passed on as they are, to the port that the edges of docker-compose.yml have for it.
+// gRPC is HTTP/2 with trailers: its connections are passed on as they are, to the port that the edges of
+// docker-compose.yml have for it.
 func TestTheBalancerPassesGRPCOn(t *testing.T) {
 	page, compose := fileOf(t, "../../deploy/haproxy/haproxy.cfg"), fileOf(t, "../../docker-compose.yml")
 	port := regexp.MustCompile(`AGORA_GRPC_ADDR: 0\.0\.0\.0:(\d+)`).FindStringSubmatch(compose)

@@ -29,8 +29,8 @@ func runsAsProgram() {
 	}
 }
 
-// benchResult runs a bench command for so long, which is to end well, and returns its result. On a busy machine nothing may be sent, or arrive, in so
-// short a time: then it gets more.
+// benchResult runs a bench command for so long, which is to end well, and returns its result. On a busy machine nothing
+// may be sent, or arrive, in so short a time: then it gets more.
 func benchResult(t *testing.T, d time.Duration, args string) (out loadgen.Result) {
 	t.Helper()
 	for ; (out.Sent == 0 || out.PerSecond == 0) && d < await.Long; d *= 4 {

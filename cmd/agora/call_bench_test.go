@@ -15,8 +15,8 @@ import (
 	"github.com/agora-relay/agora/internal/agoratest"
 )
 
-// BenchmarkCall is a call of an agent at another edge by somebody without a session, in turns with the same request over
-// a WebSocket: the median of each, and how often that of a request goes into that of a call.
+// BenchmarkCall is a call of an agent at another edge by somebody without a session, in turns with the same request
+// over a WebSocket: the median of each, and how often that of a request goes into that of a call.
 func BenchmarkCall(b *testing.B) {
 	c := agoratest.Start(b, agoratest.Options{Edges: 2, Redis: true, Node: edge.Config{Heartbeat: time.Minute}})
 	ctx, cancel := context.WithCancel(b.Context())

@@ -14,8 +14,8 @@ import (
 	"github.com/agora-relay/agora/cmd/agora/exit"
 )
 
-// TestAnErrorThatAnAgentAnswersIsAnErrorByEveryWay holds that a sidecar's and a tool server's error is one to whoever asks, calls or hands off, on the
-// command line and over HTTP: by exit status and by the status of HTTP.
+// TestAnErrorThatAnAgentAnswersIsAnErrorByEveryWay holds that a sidecar's and a tool server's error is one to whoever
+// asks, calls or hands off, on the command line and over HTTP: by exit status and by the status of HTTP.
 func TestAnErrorThatAnAgentAnswersIsAnErrorByEveryWay(t *testing.T) {
 	t.Parallel()
 	d := startDev(t)

@@ -26,7 +26,8 @@ var sayings = map[string]string{
 	"agora handoff": "handoff --to bob POST /x",
 }
 
-// TestTextOfOthersNamesNoFile holds that what stands in the command line is said as it stands there, by every verb that says something.
+// TestTextOfOthersNamesNoFile holds that what stands in the command line is said as it stands there, by every verb that
+// says something.
 func TestTextOfOthersNamesNoFile(t *testing.T) {
 	t.Parallel()
 	c := newIATCLI(t)

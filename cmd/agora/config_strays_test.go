@@ -40,7 +40,8 @@ func TestVariablesAreNoMatterToCommandsThatReadNone(t *testing.T) {
 	}
 }
 
-// A variable that is near to no setting may be there for another program, as AGORA_APP_ID is for the SDK of a company of that name.
+// A variable that is near to no setting may be there for another program, as AGORA_APP_ID is for the SDK of a company
+// of that name.
 func TestVariablesThatAreNearToNoSettingAreToldAlone(t *testing.T) {
 	t.Parallel()
 	for _, v := range []string{"AGORA_APP_ID=8d3f", "AGORA_APP_CERTIFICATE=x", "AGORA_CUSTOMER_SECRET=x", "AGORA_COMPLETELY_OTHER=", "AGORA_HELP=1"} {

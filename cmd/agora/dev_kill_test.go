@@ -11,7 +11,8 @@ import (
 	"github.com/agora-relay/agora/internal/await"
 )
 
-// TestAnEdgeOfDevIsKilledAndStartedAgain holds what the README has people try: an edge dies in the middle of a stream, and nothing is missing.
+// TestAnEdgeOfDevIsKilledAndStartedAgain holds what the README has people try: an edge dies in the middle of a stream,
+// and nothing is missing.
 func TestAnEdgeOfDevIsKilledAndStartedAgain(t *testing.T) {
 	t.Parallel()
 	d := startDev(t, "--edges", "2")

@@ -66,7 +66,8 @@ func blockOfPorts(t *testing.T) int {
 	}
 }
 
-// TestAddressesOfPeersAreWrittenEitherWay holds that --p2p-addr takes HOST:PORT and a multiaddress in each command that has it.
+// TestAddressesOfPeersAreWrittenEitherWay holds that --p2p-addr takes HOST:PORT and a multiaddress in each command that
+// has it.
 func TestAddressesOfPeersAreWrittenEitherWay(t *testing.T) {
 	t.Parallel()
 	root := newRoot()

@@ -29,7 +29,8 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// forgetSettings has tests run without the settings of whoever runs them, such as the AGORA_URL and AGORA_TOKEN of the README.
+// forgetSettings has tests run without the settings of whoever runs them, such as the AGORA_URL and AGORA_TOKEN of the
+// README.
 func forgetSettings() {
 	for _, line := range os.Environ() {
 		if name, _, _ := strings.Cut(line, "="); strings.HasPrefix(name, "AGORA_") && !ofTests.MatchString(name) {

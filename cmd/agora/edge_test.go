@@ -100,8 +100,8 @@ func (r *running) greeted() bool {
 	return m != nil
 }
 
-// ended stops it and returns its exit status. Idempotent. Agents that are named go when they are told to: an edge waits two
-// seconds for one that does not.
+// ended stops it and returns its exit status. Idempotent. Agents that are named go when they are told to: an edge waits
+// two seconds for one that does not.
 func (r *running) ended(agents ...*agent) int {
 	r.t.Helper()
 	r.stop()
@@ -169,7 +169,8 @@ func TestAnEdgeThatIsAskedToEndIsNotReadyBeforeItDrains(t *testing.T) {
 	}
 }
 
-// endsAfter has an edge end that has a drain.delay. It returns false when the agent that is to come within it did not get there in time.
+// endsAfter has an edge end that has a drain.delay. It returns false when the agent that is to come within it did not
+// get there in time.
 func endsAfter(t *testing.T, delay time.Duration, args []string) (inTime bool) {
 	t.Helper()
 	e := launch(t, append(args, "--drain.delay", delay.String())...).ready()

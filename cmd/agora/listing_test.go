@@ -40,7 +40,8 @@ func richCard() string {
 	return string(b)
 }
 
-// crowded is a cluster with many rich agents and many spaces, asked by clients that take no more than their libraries do by default; those of WebSocket no more than limits.frame.
+// crowded is a cluster with many rich agents and many spaces, asked by clients that take no more than their libraries
+// do by default; those of WebSocket no more than limits.frame.
 type crowded struct {
 	*dev
 	t    *testing.T
@@ -98,7 +99,8 @@ type page struct {
 	leftOut []string
 }
 
-// framed asks by a frame, in which AFTER stands for where the page begins. What is answered is no larger than a frame, as nothing else is read.
+// framed asks by a frame, in which AFTER stands for where the page begins. What is answered is no larger than a frame,
+// as nothing else is read.
 func (c *crowded) framed(ask, answer string) func(after string) page {
 	a := c.socket("asks-" + fmt.Sprint(c.asks.Add(1)))
 	return func(after string) page {
@@ -241,7 +243,8 @@ func kept(ids []string, prefix string) (all []string) {
 	return slices.Compact(all)
 }
 
-// A listing grows with the cluster, and no answer may: its clients would not take it. A door that lists something new has its row here.
+// A listing grows with the cluster, and no answer may: its clients would not take it. A door that lists something new
+// has its row here.
 func TestNoAnswerGrowsBeyondWhatClientsTake(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {

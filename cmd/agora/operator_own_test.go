@@ -13,7 +13,8 @@ import (
 	"github.com/agora-relay/agora/internal/servers"
 )
 
-// inProcess runs the program in a process of its own, with more environment, and returns what it said and its exit status.
+// inProcess runs the program in a process of its own, with more environment, and returns what it said and its exit
+// status.
 func inProcess(t *testing.T, env []string, args ...string) (out string, status int) {
 	t.Helper()
 	cmd := exec.Command(os.Args[0], args...)

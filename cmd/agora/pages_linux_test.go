@@ -22,7 +22,8 @@ import (
 	"github.com/agora-relay/agora/internal/origintest"
 )
 
-// listening returns the addresses of TCP at which a process listens, as the kernel knows them: a new listener is tried by whoever adds it.
+// listening returns the addresses of TCP at which a process listens, as the kernel knows them: a new listener is tried
+// by whoever adds it.
 func listening(t *testing.T, pid int) (all []netip.AddrPort) {
 	t.Helper()
 	own := map[string]bool{} // inodes of its sockets
@@ -68,7 +69,8 @@ func socketAddress(t *testing.T, text string) netip.AddrPort {
 	return netip.AddrPortFrom(ip, binary.BigEndian.Uint16(p))
 }
 
-// saysTo returns the first line that a listener says to the header of a request; empty where it says nothing and closes.
+// saysTo returns the first line that a listener says to the header of a request; empty where it says nothing and
+// closes.
 func saysTo(t *testing.T, at netip.AddrPort, target string, headers []string) string {
 	t.Helper()
 	c, err := net.Dial("tcp", at.String())
@@ -129,7 +131,8 @@ func launchProgram(t *testing.T, says string, args ...string) (pid int) {
 	return cmd.Process.Pid
 }
 
-// Whatever a process of `agora dev`, and one of `agora sidecar`, listens at refuses pages of others before it says anything else, or speaks nothing that a browser does.
+// Whatever a process of `agora dev`, and one of `agora sidecar`, listens at refuses pages of others before it says
+// anything else, or speaks nothing that a browser does.
 func TestNoListenerOfAProcessAnswersPagesOfOthers(t *testing.T) {
 	t.Parallel()
 	pid := launchProgram(t, "agora --help", append([]string{"dev", "--addr", "127.0.0.1:0", "--admin-addr", "127.0.0.1:0", "--grpc-addr", "127.0.0.1:0", "--p2p-addr", "127.0.0.1:0"}, calm...)...)

@@ -15,10 +15,11 @@ import (
 	"github.com/agora-relay/agora/internal/servers"
 )
 
-// TestEveryTerminalOfThePagesShowsWhatItSays runs the console blocks of README.md and of docs, each on a terminal of its own, in
-// order: a shell runs what begins with "$ ", what is marked so is typed, and the terminal must show the rest, where "…" stands
-// for anything, and ids and times for others of their kind. What a section starts ends with it. The program is the one that the
-// README has people install; its ports are others, and `agora dev` stands for containers.
+// TestEveryTerminalOfThePagesShowsWhatItSays runs the console blocks of README.md and of docs, each on a terminal of
+// its own, in order: a shell runs what begins with "$ ", what is marked so is typed, and the terminal must show the
+// rest, where "…" stands for anything, and ids and times for others of their kind. What a section starts ends with it.
+// The program is the one that the README has people install; its ports are others, and `agora dev` stands for
+// containers.
 func TestEveryTerminalOfThePagesShowsWhatItSays(t *testing.T) {
 	if testing.Short() {
 		t.Skip("left to make test")
@@ -34,7 +35,8 @@ func TestEveryTerminalOfThePagesShowsWhatItSays(t *testing.T) {
 	}
 }
 
-// played returns the pages that have console blocks: README.md, by which the program is installed, and behind it those of docs.
+// played returns the pages that have console blocks: README.md, by which the program is installed, and behind it those
+// of docs.
 func played(t *testing.T) []string {
 	t.Helper()
 	docs, err := filepath.Glob("../../docs/*.md")
@@ -164,7 +166,8 @@ func (r *reader) follow(t *testing.T, steps []step) []*shell {
 	return nil
 }
 
-// varying are what each run has others of: ids of messages, requests and calls, approvals, sessions, connections, times, ages, positions; and what is left out.
+// varying are what each run has others of: ids of messages, requests and calls, approvals, sessions, connections,
+// times, ages, positions; and what is left out.
 var varying = regexp.MustCompile(`…|\b[A-Z2-7]{26}\b|(?m:^\d+s +)|\b[mr]-[A-Z2-7]{20,}|\bc[A-Z2-7]{26}\b|\b[A-Z2-7]{16}\b|\bws-\d+|\b\d{4}-\d\d-\d\dT[0-9:.]+Z|\b\d\d:\d\d:\d\d\b|\b\d{9,}\b`)
 
 // pattern returns the regular expression of what a page shows.

@@ -38,7 +38,8 @@ func fileOf(t *testing.T, path string) string {
 	return string(b)
 }
 
-// guardedNATS starts a server with a user for each of those rights, in an account of its own, and returns an edge's flags for each.
+// guardedNATS starts a server with a user for each of those rights, in an account of its own, and returns an edge's
+// flags for each.
 func guardedNATS(t *testing.T, rights ...string) (flags [][]string) {
 	t.Helper()
 	var accounts strings.Builder
@@ -52,14 +53,15 @@ func guardedNATS(t *testing.T, rights ...string) (flags [][]string) {
 	return flags
 }
 
-// natsOfEach starts a server, and returns an edge's flags for each of so many logs of their own: an edge that finds a log in use and nobody
-// present waits for as long as a lease, for those who may be.
+// natsOfEach starts a server, and returns an edge's flags for each of so many logs of their own: an edge that finds a
+// log in use and nobody present waits for as long as a lease, for those who may be.
 func natsOfEach(t *testing.T, n int) (flags [][]string) {
 	t.Helper()
 	return guardedNATS(t, slices.Repeat([]string{`publish: ">", subscribe: ">"`}, n)...)
 }
 
-// guardedRedis starts a server where an edge may do what rules say, and returns its flags, and a client that may do all.
+// guardedRedis starts a server where an edge may do what rules say, and returns its flags, and a client that may do
+// all.
 func guardedRedis(t *testing.T, rules []string) ([]string, *redis.Client) {
 	t.Helper()
 	flags := append([]string{"--user", "default", "off", "--user", "admin", "on", ">4dmin", "~*", "+@all", "--user", "edge", "on", ">s3cret"}, rules...)
@@ -69,8 +71,8 @@ func guardedRedis(t *testing.T, rules []string) ([]string, *redis.Client) {
 	return []string{"--redis.url", "redis://" + addr, "--redis.user", "edge", "--redis.password", "s3cret"}, admin
 }
 
-// couple is two edges that do all there is to do, once. They are processes, to be killed: one that is refused what it needs ends slowly. All is
-// one goroutine's, but for said.
+// couple is two edges that do all there is to do, once. They are processes, to be killed: one that is refused what it
+// needs ends slowly. All is one goroutine's, but for said.
 type couple struct {
 	t     *testing.T
 	flags []string
@@ -108,9 +110,9 @@ func (p *couple) said() (all string) {
 	return all + p.log.String()
 }
 
-// all has two edges start, and agents of theirs do all that asks for a right: the second changes a stream's limits, a message goes from one to the
-// other, another waits for its agent, an event goes through a space, a session goes on at the other edge, a mailbox is purged, an edge asks the
-// other who holds an id.
+// all has two edges start, and agents of theirs do all that asks for a right: the second changes a stream's limits, a
+// message goes from one to the other, another waits for its agent, an event goes through a space, a session goes on at
+// the other edge, a mailbox is purged, an edge asks the other who holds an id.
 func (p *couple) all(ctx context.Context) error {
 	first, err := p.edge(ctx)
 	if err != nil {
@@ -433,8 +435,8 @@ func TestTheRightsThatAreTestedAreThoseGivenAndDocumented(t *testing.T) {
 	}
 }
 
-// What edges have written is there when a Redis starts again that is started as docker-compose.yml starts it. As the user "default" it reads its file, and drops
-// what that may not do.
+// What edges have written is there when a Redis starts again that is started as docker-compose.yml starts it. As the
+// user "default" it reads its file, and drops what that may not do.
 func TestWhatScriptsWroteOutlivesARestartOfRedis(t *testing.T) {
 	t.Parallel()
 	var compose struct {

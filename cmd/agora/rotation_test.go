@@ -12,7 +12,8 @@ import (
 	"github.com/agora-relay/agora/presence"
 )
 
-// TestCAsOfRedisAreReadAtEveryConnection has one client outlive the CA that it began with, as where certificates are rotated.
+// TestCAsOfRedisAreReadAtEveryConnection has one client outlive the CA that it began with, as where certificates are
+// rotated.
 func TestCAsOfRedisAreReadAtEveryConnection(t *testing.T) {
 	t.Parallel()
 	before, now := servers.NewCertificates(t), servers.NewCertificates(t)

@@ -23,7 +23,8 @@ import (
 // echoSchema is that of the tool that every callee has.
 const echoSchema = `{"type":"object","properties":{"n":{"type":"integer","maximum":5},"path":{"type":"string"}},"required":["n"],"additionalProperties":false}`
 
-// toolCallees are the agents that have tools, by their dialect and how they are members. An AIP agent has none, and takes sessions.
+// toolCallees are the agents that have tools, by their dialect and how they are members. An AIP agent has none, and
+// takes sessions.
 var toolCallees = map[string]func(*toolSite, string){
 	"ws agent": (*toolSite).websocket, "ws mcp join": (*toolSite).mcpJoin, "p2p sidecar": (*toolSite).sidecar, "iat downlink": (*toolSite).downlink, "iat socket": (*toolSite).socket,
 	"iat posted": (*toolSite).posted, "aip toolbox": (*toolSite).toolbox, "aip agent": (*toolSite).sessions,
@@ -32,7 +33,8 @@ var toolCallees = map[string]func(*toolSite, string){
 // calleesThatRun answer what may be called of them.
 var calleesThatRun = []string{"ws mcp join", "p2p sidecar", "iat downlink", "aip toolbox"}
 
-// toolVerbs are the ways to say a call, by a door and its verb. Each returns what was answered. Those of "boundVerbs" are said by one agent alone.
+// toolVerbs are the ways to say a call, by a door and its verb. Each returns what was answered. Those of "boundVerbs"
+// are said by one agent alone.
 var toolVerbs = map[string]func(s *toolSite, as, to, tool, arguments string) string{
 	"ws call_tool": func(s *toolSite, _, to, tool, arguments string) string {
 		return s.frame(`{"type":"call_tool","id":%q,"to":%q,"tool_name":%q,"arguments":`+arguments+`}`, to, tool)
@@ -112,7 +114,8 @@ var toolVerbs = map[string]func(s *toolSite, as, to, tool, arguments string) str
 // boundVerbs begin the verbs that are said over a connection of its agent's own: by whoever was given tasks.
 var boundVerbs = regexp.MustCompile(`^(ws|p2p|mcp|iat ws)\b`)
 
-// TestNoVerbReachesAToolPastTheChecks says a call in every way to every callee that must not be made, and holds that it is refused, and that nothing runs.
+// TestNoVerbReachesAToolPastTheChecks says a call in every way to every callee that must not be made, and holds that it
+// is refused, and that nothing runs.
 func TestNoVerbReachesAToolPastTheChecks(t *testing.T) {
 	t.Parallel()
 	s := newToolSite(t)
@@ -184,7 +187,8 @@ func saidIn(t *testing.T, file, pattern string) (all []string) {
 	return all
 }
 
-// TestEveryDialectAndDoorIsAmongThoseThatAreChecked holds that the test above has a callee of each dialect, as package wire names them, and a verb of each door that an edge opens.
+// TestEveryDialectAndDoorIsAmongThoseThatAreChecked holds that the test above has a callee of each dialect, as package
+// wire names them, and a verb of each door that an edge opens.
 func TestEveryDialectAndDoorIsAmongThoseThatAreChecked(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob("../../wire/*/*.go")
@@ -236,7 +240,8 @@ func TestEveryDialectAndDoorIsAmongThoseThatAreChecked(t *testing.T) {
 	}
 }
 
-// TestEveryVerbThatReachesAnAgentIsAmongThoseThatAreChecked holds that the test above lists every frame, route, service, protocol and tool by which something is said to an agent.
+// TestEveryVerbThatReachesAnAgentIsAmongThoseThatAreChecked holds that the test above lists every frame, route,
+// service, protocol and tool by which something is said to an agent.
 func TestEveryVerbThatReachesAnAgentIsAmongThoseThatAreChecked(t *testing.T) {
 	t.Parallel()
 	covered := func(verb string) bool {

@@ -9,7 +9,8 @@ import (
 	"github.com/agora-relay/agora/presence"
 )
 
-// allowance is what this edge may let an agent say by requests without asking presence, which counts what the agent says so at all edges. The zero value is nothing.
+// allowance is what this edge may let an agent say by requests without asking presence, which counts what the agent
+// says so at all edges. The zero value is nothing.
 type allowance struct {
 	mu       lock.Mutex // guards the fields below, and is held while presence is asked: for one agent, one question at a time
 	of       *Effective // the limits under which it was taken
@@ -24,7 +25,8 @@ const (
 	allowedShare = 16          // part of a bucket that is taken at once: no more than one in so many messages asks presence
 )
 
-// take takes a message of n bytes, and returns after how long there is room for it where there is none now. ok is false while presence can't be asked.
+// take takes a message of n bytes, and returns after how long there is room for it where there is none now. ok is false
+// while presence can't be asked.
 func (w *allowance) take(ctx context.Context, rates *RateLimiter, at agora.Address, l *Effective, n int) (after time.Duration, ok bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -2,8 +2,8 @@ package admission
 
 import "github.com/agora-relay/agora"
 
-// OpenCall counts a call to an agent: among those that its owner has open, and among those that are open for the agent. RATE_LIMITED where there
-// are as many as may be. The caller owes a [Usage.CloseCall].
+// OpenCall counts a call to an agent: among those that its owner has open, and among those that are open for the agent.
+// RATE_LIMITED where there are as many as may be. The caller owes a [Usage.CloseCall].
 func (u *Usage) OpenCall(o Owner, to agora.Address) error {
 	err := u.Take(Calls, o, 1)
 	if err != nil {

@@ -59,10 +59,12 @@ func (c *ConnLimiter) Refill() {
 	c.arrivals.refill()
 }
 
-// arrivalsPart is how many times more connections than handshakes may come from one address: a client that is beyond limits.handshakes-per-ip is to hear so.
+// arrivalsPart is how many times more connections than handshakes may come from one address: a client that is beyond
+// limits.handshakes-per-ip is to hear so.
 const arrivalsPart = 4
 
-// arrive takes a connection from a counted address that has asked for nothing yet. RATE_LIMITED when there are too many a second.
+// arrive takes a connection from a counted address that has asked for nothing yet. RATE_LIMITED when there are too many
+// a second.
 func (c *ConnLimiter) arrive(counted netip.Addr) error {
 	r := c.limits.Load().handshakesPerIP
 	if after := c.arrivals.spend(counted, rate{arrivalsPart * r.perSecond, arrivalsPart * r.burst}); after > 0 {
@@ -110,7 +112,8 @@ func (c *ConnLimiter) Acquire(from netip.Addr) (*Permit, error) {
 	return &Permit{limiter: c, from: from}, nil
 }
 
-// From returns the address that the connection comes from, by the word of trusted proxies; an invalid one after Release.
+// From returns the address that the connection comes from, by the word of trusted proxies; an invalid one after
+// Release.
 func (p *Permit) From() netip.Addr {
 	p.limiter.mu.Lock()
 	defer p.limiter.mu.Unlock()

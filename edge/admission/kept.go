@@ -5,11 +5,12 @@ import (
 	"sync/atomic"
 )
 
-// freeKept is how many bytes a request may keep that its owner's share of all unfinished requests does not count: those of a small one come together.
+// freeKept is how many bytes a request may keep that its owner's share of all unfinished requests does not count: those
+// of a small one come together.
 const freeKept = 16 << 10
 
-// Kept counts what an edge keeps of one request whose owner has shown credentials, from its first byte on. The zero value
-// counts, and refuses nothing. Any goroutine may call its methods.
+// Kept counts what an edge keeps of one request whose owner has shown credentials, from its first byte on. The zero
+// value counts, and refuses nothing. Any goroutine may call its methods.
 type Kept struct {
 	bytes atomic.Int64
 
@@ -20,7 +21,8 @@ type Kept struct {
 	over  bool
 }
 
-// Owned says whose the request is: from now on it counts among [RequestBytes] of its owner. It is called once, before anything is held.
+// Owned says whose the request is: from now on it counts among [RequestBytes] of its owner. It is called once, before
+// anything is held.
 func (k *Kept) Owned(u *Usage, o Owner) {
 	k.mu.Lock()
 	defer k.mu.Unlock()

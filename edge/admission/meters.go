@@ -20,7 +20,8 @@ func (m *meter) full() bool {
 	return m.messages.full.Load() <= now && m.bytes.full.Load() <= now
 }
 
-// meters are those of what is said by requests, by the agents or principals that say it: what each of them says in many requests counts together.
+// meters are those of what is said by requests, by the agents or principals that say it: what each of them says in many
+// requests counts together.
 type meters struct {
 	mu   sync.Mutex // guards the fields below
 	of   map[agora.Address]*meter

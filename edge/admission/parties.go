@@ -14,8 +14,9 @@ type party struct {
 	n    int           // its slots; guarded by the shedder's mu
 }
 
-// Own says whose connection has the slot: with the others of its principal it is shed where that holds more than its share of what the edge holds. UNAVAILABLE where
-// it is just that now. Nothing where nobody has asked who it is. It is called once, before the slot is used.
+// Own says whose connection has the slot: with the others of its principal it is shed where that holds more than its
+// share of what the edge holds. UNAVAILABLE where it is just that now. Nothing where nobody has asked who it is. It is
+// called once, before the slot is used.
 func (s *Slot) Own(o Owner) error {
 	if s == nil || o.Principal == "" {
 		return nil
@@ -50,7 +51,8 @@ func (s *Slot) disown() {
 	}
 }
 
-// FullFor is [Shedder.Full] for what is asked in the name of an owner: it is UNAVAILABLE also while that holds more than its share.
+// FullFor is [Shedder.Full] for what is asked in the name of an owner: it is UNAVAILABLE also while that holds more
+// than its share.
 func (s *Shedder) FullFor(o Owner) error {
 	if err := s.Full(); err != nil || o.Principal == "" {
 		return err
@@ -64,8 +66,8 @@ func (s *Shedder) FullFor(o Owner) error {
 	return nil
 }
 
-// shedParties sheds the connections that came last of each principal that holds more than its share: the further beyond it, the more of them. Where it is passed by half
-// they are closed, and no more of them than it takes.
+// shedParties sheds the connections that came last of each principal that holds more than its share: the further beyond
+// it, the more of them. Where it is passed by half they are closed, and no more of them than it takes.
 func (s *Shedder) shedParties(over map[Owner]excess) {
 	for _, at := range s.cutParties(over) {
 		c := at.cut
@@ -94,7 +96,8 @@ type cutSlot struct {
 	cut *cut
 }
 
-// cutParties decides which slots are shed of principals that hold more than their share, and returns those that may be closed, the newest first.
+// cutParties decides which slots are shed of principals that hold more than their share, and returns those that may be
+// closed, the newest first.
 func (s *Shedder) cutParties(over map[Owner]excess) (all []cutSlot) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

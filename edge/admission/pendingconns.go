@@ -20,12 +20,13 @@ const (
 	pendingPlaces   = 4096        // connections of a port that are not admitted yet
 	pendingPatience = time.Second // that each of them has at least, however many come
 
-	// pendingTurn is for how long a connection that has said nothing yet counts among the few that are at work: a client on the same machine has
-	// asked by then, and those that are far away, or mean to say nothing, keep nobody out.
+	// pendingTurn is for how long a connection that has said nothing yet counts among the few that are at work: a
+	// client on the same machine has asked by then, and those that are far away, or mean to say nothing, keep nobody
+	// out.
 	pendingTurn = 2 * time.Millisecond
 
-	// silentTurns is how many newcomers more than those that asked take turns one behind the other. Beyond that most say nothing, which costs nothing: then nobody waits for a turn
-	// behind them.
+	// silentTurns is how many newcomers more than those that asked take turns one behind the other. Beyond that most
+	// say nothing, which costs nothing: then nobody waits for a turn behind them.
 	silentTurns = 512
 )
 
@@ -37,10 +38,11 @@ type PendingConnsConfig struct {
 	Shared   SharedAddress // addresses that may have all places; none if nil
 }
 
-// PendingConns is a listener that bounds the connections that were not admitted yet: those in their handshake, those whose header still comes,
-// those over which nobody was let in, and those between two requests or without one. When all places are taken, the one that
-// has been pending longest is closed, and the newcomer gets its place; where even that one came just now, the newcomer waits for a moment.
-// An address that has more than a quarter of the places gives way first.
+// PendingConns is a listener that bounds the connections that were not admitted yet: those in their handshake, those
+// whose header still comes, those over which nobody was let in, and those between two requests or without one. When all
+// places are taken, the one that has been pending longest is closed, and the newcomer gets its place; where even that
+// one came just now, the newcomer waits for a moment. An address that has more than a quarter of the places gives way
+// first.
 //
 // What a pending connection has sent counts among the bytes of strangers, see [PendingConns.Limit].
 type PendingConns struct {
@@ -64,7 +66,8 @@ type pendingLimits struct {
 	strangers   *Strangers
 }
 
-// NewPendingConns returns a listener that has the connections of another one pending. l may be nil: then Accept is not to be called.
+// NewPendingConns returns a listener that has the connections of another one pending. l may be nil: then Accept is not
+// to be called.
 func NewPendingConns(l net.Listener, cfg PendingConnsConfig) *PendingConns {
 	cfg.Places = cmp.Or(cfg.Places, pendingPlaces)
 	cfg.Patience = cmp.Or(cfg.Patience, pendingPatience)
@@ -76,9 +79,10 @@ func NewPendingConns(l net.Listener, cfg PendingConnsConfig) *PendingConns {
 	}
 }
 
-// Limit has the limits of an edge count from now on: of the connections of an address that are pending beyond limits.connections-per-ip, the oldest
-// gives way to a newcomer once it has had its patience; those that come a second are bounded by four times limits.handshakes-per-ip, and what
-// pending connections have sent counts among the bytes of strangers. c and s may be nil.
+// Limit has the limits of an edge count from now on: of the connections of an address that are pending beyond
+// limits.connections-per-ip, the oldest gives way to a newcomer once it has had its patience; those that come a second
+// are bounded by four times limits.handshakes-per-ip, and what pending connections have sent counts among the bytes of
+// strangers. c and s may be nil.
 func (p *PendingConns) Limit(c *ConnLimiter, s *Strangers) { p.limits.Store(&pendingLimits{c, s}) }
 
 // Resize has other bounds count from now on. It is for tests.
@@ -122,8 +126,8 @@ func (p *PendingConns) Accept() (net.Conn, error) {
 	}
 }
 
-// Enter has a connection be pending, once there is a place for it. The error is RATE_LIMITED where its address opens too many a second, net.ErrClosed
-// after Close, or that of ctx: then the connection is still the caller's.
+// Enter has a connection be pending, once there is a place for it. The error is RATE_LIMITED where its address opens
+// too many a second, net.ErrClosed after Close, or that of ctx: then the connection is still the caller's.
 func (p *PendingConns) Enter(ctx context.Context, c net.Conn) (*PendingConn, error) {
 	from, l := remoteAddr(c), p.limits.Load()
 	g := &PendingConn{Conn: c, of: p, from: countedAddress(from), shared: p.cfg.Shared(from), endTurn: noTurn}
@@ -220,7 +224,8 @@ func (p *PendingConns) enter(g *PendingConn) (left time.Duration) {
 	return 0
 }
 
-// inTheWay returns the connection whose place a newcomer gets, or for how long it has to wait for one; nil where a place is free. mu is held.
+// inTheWay returns the connection whose place a newcomer gets, or for how long it has to wait for one; nil where a
+// place is free. mu is held.
 func (p *PendingConns) inTheWay(g *PendingConn) (*PendingConn, time.Duration) {
 	own := p.addresses[g.from]
 	if own != nil && !g.shared {
@@ -242,8 +247,8 @@ func (p *PendingConns) inTheWay(g *PendingConn) (*PendingConn, time.Duration) {
 	return oldest, max(left, 0)
 }
 
-// leftLocked returns for how long a connection may be pending yet, however many come. One whose address has more than its part of the places
-// has a quarter of the patience. mu is held.
+// leftLocked returns for how long a connection may be pending yet, however many come. One whose address has more than
+// its part of the places has a quarter of the patience. mu is held.
 func (p *PendingConns) leftLocked(g *PendingConn) time.Duration {
 	patience := p.cfg.Patience
 	if p.addresses[g.from].Len() > max(p.cfg.Places/addressPart, 1) && !g.shared {
@@ -302,8 +307,8 @@ func (p *PendingConns) Pending() int {
 // Evicted returns how many pending connections were closed so far, because others needed their place or their bytes.
 func (p *PendingConns) Evicted() int64 { return p.evicted.Load() }
 
-// ConnState follows what becomes of a connection of an HTTP server: it is its ConnState. A connection that was admitted is pending
-// again between two requests.
+// ConnState follows what becomes of a connection of an HTTP server: it is its ConnState. A connection that was admitted
+// is pending again between two requests.
 func (p *PendingConns) ConnState(c net.Conn, s http.ConnState) {
 	g := PendingConnOf(c)
 	if g == nil {
@@ -322,7 +327,8 @@ func (p *PendingConns) ConnState(c net.Conn, s http.ConnState) {
 	}
 }
 
-// PendingConnOf returns the connection of PendingConns over which another one speaks, as that of TLS does; nil for none.
+// PendingConnOf returns the connection of PendingConns over which another one speaks, as that of TLS does; nil for
+// none.
 func PendingConnOf(c net.Conn) *PendingConn {
 	for range 8 {
 		switch t := c.(type) {
@@ -347,8 +353,8 @@ func (g *PendingConn) Admitted() {
 	g.of.leave(g)
 }
 
-// Again says that the connection has nothing under way: it is pending from now on, behind all others. Where all places are taken the
-// one that has been pending longest is closed at once.
+// Again says that the connection has nothing under way: it is pending from now on, behind all others. Where all places
+// are taken the one that has been pending longest is closed at once.
 func (g *PendingConn) Again() {
 	p := g.of
 	p.mu.Lock()
@@ -373,14 +379,16 @@ func (g *PendingConn) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// Count counts bytes that have come over the connection, and that its server may keep. Whoever reads the connection below it calls it.
+// Count counts bytes that have come over the connection, and that its server may keep. Whoever reads the connection
+// below it calls it.
 func (g *PendingConn) Count(n int) {
 	if n > 0 && g.bytes != nil && g.pending.Load() {
 		g.bytes.Hold(n) // which closes it when it is too much
 	}
 }
 
-// Settle gives the counted bytes back: nothing is kept any more of what has come over the connection until now, or it counts elsewhere.
+// Settle gives the counted bytes back: nothing is kept any more of what has come over the connection until now, or it
+// counts elsewhere.
 func (g *PendingConn) Settle() {
 	if g.bytes != nil {
 		g.bytes.Hold(-int(g.bytes.held.Load()))
@@ -422,7 +430,8 @@ func (g *PendingConn) CloseWrite() error {
 	return nil
 }
 
-// peerAddress is for connections whose RemoteAddr waits until the peer has said something: PeerAddr returns the address of the socket.
+// peerAddress is for connections whose RemoteAddr waits until the peer has said something: PeerAddr returns the address
+// of the socket.
 type peerAddress interface{ PeerAddr() net.Addr }
 
 // remoteAddr returns where a connection comes from; an invalid address where that can't be read.

@@ -9,7 +9,8 @@ import (
 	"github.com/agora-relay/agora/presence"
 )
 
-// RateLimiter limits by rate what agents say at one edge: each agent by itself, all of a principal together, and all of a tenant.
+// RateLimiter limits by rate what agents say at one edge: each agent by itself, all of a principal together, and all of
+// a tenant.
 type RateLimiter struct {
 	limits     *LiveLimits
 	presence   *presence.Store
@@ -74,8 +75,8 @@ func (q *Quota) Spend(n int) error { return q.spend(q.meter(), n) }
 // Reserve takes a message of n bytes whatever is left, and returns how long it must wait.
 func (q *Quota) Reserve(n int) time.Duration { return q.reserve(q.meter(), n) }
 
-// SpendFor is Spend for what is said as an agent, but not by its connection: it counts with all that the agent says so at all edges, and with what it says at this one
-// while presence can't count that.
+// SpendFor is Spend for what is said as an agent, but not by its connection: it counts with all that the agent says so
+// at all edges, and with what it says at this one while presence can't count that.
 func (q *Quota) SpendFor(ctx context.Context, at agora.Address, n int) error {
 	l, m := q.tenant.rates.limits.Load(), q.tenant.rates.meters.get(at)
 	if l.messages.perSecond <= 0 && l.bytes.perSecond <= 0 {
@@ -96,7 +97,8 @@ func (q *Quota) SpendFor(ctx context.Context, at agora.Address, n int) error {
 	return err
 }
 
-// ReserverFor returns a Reserve for what is said as an agent, but not by its connection: it counts with what the agent says so at this edge.
+// ReserverFor returns a Reserve for what is said as an agent, but not by its connection: it counts with what the agent
+// says so at this edge.
 func (q *Quota) ReserverFor(at agora.Address) func(n int) time.Duration {
 	m := q.tenant.rates.meters.get(at)
 	return func(n int) time.Duration { return q.reserve(m, n) }
@@ -105,8 +107,9 @@ func (q *Quota) ReserverFor(at agora.Address) func(n int) time.Duration {
 // besideMark begins the name under which a meter counts what an agent asks beside what it says.
 const besideMark = "\x00beside/"
 
-// SpendBeside takes what an agent asks of the cluster beside what it says to others: signs of life, sessions, cards. It counts with all that the agent asks so
-// at this edge, as fast as it may speak, and among what its principal and its tenant say. RATE_LIMITED.
+// SpendBeside takes what an agent asks of the cluster beside what it says to others: signs of life, sessions, cards. It
+// counts with all that the agent asks so at this edge, as fast as it may speak, and among what its principal and its
+// tenant say. RATE_LIMITED.
 func (q *Quota) SpendBeside(at agora.Address, n int) error {
 	if !q.tenant.rates.limits.Load().rated {
 		return nil
@@ -127,7 +130,8 @@ func (q *Quota) beside(at agora.Address) *meter {
 	return q.tenant.rates.meters.get(at)
 }
 
-// ReserveFor is Reserve for what is said as an agent, but not by its connection: it counts with what the agent says so at this edge.
+// ReserveFor is Reserve for what is said as an agent, but not by its connection: it counts with what the agent says so
+// at this edge.
 func (q *Quota) ReserveFor(at agora.Address, n int) time.Duration {
 	if !q.tenant.rates.limits.Load().rated {
 		return 0
@@ -187,7 +191,8 @@ func (q *Quota) spend(m *meter, n int) error {
 	return err
 }
 
-// spendShared takes a message of n bytes from what the agents of the principal, and those of the tenant, may say at this edge.
+// spendShared takes a message of n bytes from what the agents of the principal, and those of the tenant, may say at
+// this edge.
 func (q *Quota) spendShared(l *Effective, n int) error {
 	p, size := q.shared(l), float64(n)
 	if p != nil {

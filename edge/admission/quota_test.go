@@ -97,8 +97,8 @@ func TestATenantsAgentsShareItsRateAndNobodyElsesDo(t *testing.T) {
 	})
 }
 
-// TestAllAgentsOfAPrincipalShareItsRate holds that a principal of many agents says no more than it may, another one of its tenant as much as ever, and that sixteen
-// times the rate of an agent is its rate where nothing else is set.
+// TestAllAgentsOfAPrincipalShareItsRate holds that a principal of many agents says no more than it may, another one of
+// its tenant as much as ever, and that sixteen times the rate of an agent is its rate where nothing else is set.
 func TestAllAgentsOfAPrincipalShareItsRate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for _, limits := range []Limits{{PrincipalRate: 32}, {Rate: 2}, {Rate: 2, PrincipalRate: 10, PrincipalBytes: 1 << 30}, {Bytes: 8, Frame: 1}, {PrincipalBytes: 64, Frame: 1}} {

@@ -2,8 +2,8 @@ package admission
 
 import "cmp"
 
-// Resource is something of which there is only so much, and which agents hold for a while. What may be held of each stands here,
-// in [Limits.Bound] and in the table below it, and nowhere else.
+// Resource is something of which there is only so much, and which agents hold for a while. What may be held of each
+// stands here, in [Limits.Bound] and in the table below it, and nowhere else.
 type Resource uint8
 
 const (

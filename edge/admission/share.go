@@ -21,8 +21,8 @@ const (
 // String returns the name of a level, as metrics and errors have it.
 func (l Level) String() string { return [...]string{"agent", "principal", "tenant", "whole"}[l] }
 
-// Held is how much of a resource is held at each level: by an agent, by its principal, by its tenant, and by everybody. It is below nothing at a
-// level that there is not: what nobody in particular holds is of no principal.
+// Held is how much of a resource is held at each level: by an agent, by its principal, by its tenant, and by everybody.
+// It is below nothing at a level that there is not: what nobody in particular holds is of no principal.
 type Held [Levels]int64
 
 // Bound is how much of a resource may be held. 0 stands for no bound of its own.
@@ -32,9 +32,9 @@ type Bound struct {
 	Whole     int64 // by everybody
 }
 
-// Shares of a whole. A tenant may hold seven eighths of what other tenants don't hold of it, and a principal six sevenths of what its tenant
-// may and other principals don't: one that is alone three quarters of the whole. So however many of them take what they may, something is free
-// for whoever comes next. Shares are rounded up.
+// Shares of a whole. A tenant may hold seven eighths of what other tenants don't hold of it, and a principal six
+// sevenths of what its tenant may and other principals don't: one that is alone three quarters of the whole. So however
+// many of them take what they may, something is free for whoever comes next. Shares are rounded up.
 const (
 	tenantOf, tenantIn       = 7, 8
 	principalOf, principalIn = 6, 7
@@ -72,8 +72,8 @@ func (b Bound) Most(held Held) Held {
 	return most
 }
 
-// Refuses returns the level at which n more would be more than may be held; false where there is none. Of several it is the largest, but an agent's own
-// bound comes first.
+// Refuses returns the level at which n more would be more than may be held; false where there is none. Of several it is
+// the largest, but an agent's own bound comes first.
 func (b Bound) Refuses(held Held, n int64) (Level, bool) {
 	most := b.Most(held)
 	for _, l := range [...]Level{OfAgent, OfWhole, OfTenant, OfPrincipal} {

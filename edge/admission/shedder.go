@@ -30,15 +30,15 @@ type ShedderConfig struct {
 // FullShare is the share of a queue's usual bound while the edge holds little.
 const FullShare = 64
 
-// Shedder sheds load. A principal that holds more than its share is shed before anybody else, and what is kept for one tenant alone counts no more for others than
-// its share: see [Tally]. It has the connections of one edge, whatever their door, in the order in
-// which they came, and what the edge holds for all of them together. Half way
-// to the limit queues shrink: what they don't take stays in the log, and
-// nobody is refused anything. At the limit no new connection is let in, and those that came last are
-// shed: the further beyond it, the more of them. Half as much beyond it again, they are closed.
+// Shedder sheds load. A principal that holds more than its share is shed before anybody else, and what is kept for one
+// tenant alone counts no more for others than its share: see [Tally]. It has the connections of one edge, whatever
+// their door, in the order in which they came, and what the edge holds for all of them together. Half way to the limit
+// queues shrink: what they don't take stays in the log, and nobody is refused anything. At the limit no new connection
+// is let in, and those that came last are shed: the further beyond it, the more of them. Half as much beyond it again,
+// they are closed.
 //
-// It samples what there is now and then, of the connections that are active:
-// a quiet one costs nothing. What a connection does costs one load of an atomic.
+// It samples what there is now and then, of the connections that are active: a quiet one costs nothing. What a
+// connection does costs one load of an atomic.
 type Shedder struct {
 	cfg       ShedderConfig
 	strangers *Strangers    // those that are not let in yet
@@ -89,7 +89,8 @@ const (
 	leastForStrangers = 256 << 10 // that they may hold however little that is
 )
 
-// Strangers returns the budget of those who have shown no credentials yet. It is a sixteenth of what the edge may hold, and counts besides that.
+// Strangers returns the budget of those who have shown no credentials yet. It is a sixteenth of what the edge may hold,
+// and counts besides that.
 func (s *Shedder) Strangers() *Strangers { return s.strangers }
 
 // Slot is one connection's place in a Shedder.
@@ -154,8 +155,8 @@ func (s *Shedder) Full() error {
 	return nil
 }
 
-// Ready returns nil while a newcomer would be let in, else why not. Once it does not, it does again when an eighth of what was lacking is free: so it does not
-// change to and fro. It is right within a quarter of a second.
+// Ready returns nil while a newcomer would be let in, else why not. Once it does not, it does again when an eighth of
+// what was lacking is free: so it does not change to and fro. It is right within a quarter of a second.
 func (s *Shedder) Ready() error {
 	if err := s.shuts.Load(); err != nil {
 		return err
@@ -241,8 +242,8 @@ func (s *Slot) ofParty() bool { return s.party != nil && s.number >= s.party.she
 // slowed is how long a part of a stream waits while its sender is shed.
 const slowed = 200 * time.Millisecond
 
-// Throttle gives the edge a rest while it sheds the connection: of its messages a whole one is refused, UNAVAILABLE, and
-// what goes into a stream waits. What ends a stream lets go of something, and passes.
+// Throttle gives the edge a rest while it sheds the connection: of its messages a whole one is refused, UNAVAILABLE,
+// and what goes into a stream waits. What ends a stream lets go of something, and passes.
 func (s *Slot) Throttle(part agora.Part) (wait time.Duration, err error) {
 	if !s.Shedding() {
 		return 0, nil
@@ -261,7 +262,8 @@ func (s *Slot) Throttle(part agora.Part) (wait time.Duration, err error) {
 	return 0, nil
 }
 
-// Share returns how much of its usual bound a queue for the connection may hold, in parts of FullShare; all of it where s is nil.
+// Share returns how much of its usual bound a queue for the connection may hold, in parts of FullShare; all of it where
+// s is nil.
 func (s *Slot) Share() int {
 	if s == nil {
 		return FullShare

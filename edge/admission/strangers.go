@@ -36,10 +36,10 @@ func (c StrangersConfig) withDefaults() StrangersConfig {
 	return c
 }
 
-// Strangers is the budget of those who have shown no credentials yet, whatever their door: the unfinished body of a request, an
-// unfinished message, an unfinished handoff, what a connection has sent before it was admitted. When the budget is full the
-// stranger that has waited longest is ended, and the newcomer is let in. Strangers that hold much go before those that hold
-// little, so a short request and a handshake outlast what is large.
+// Strangers is the budget of those who have shown no credentials yet, whatever their door: the unfinished body of a
+// request, an unfinished message, an unfinished handoff, what a connection has sent before it was admitted. When the
+// budget is full the stranger that has waited longest is ended, and the newcomer is let in. Strangers that hold much go
+// before those that hold little, so a short request and a handshake outlast what is large.
 //
 // The bytes count besides limits.queued, not within it: so strangers never cause the edge to refuse anybody who has
 // credentials. While the edge holds much the budget shrinks with the queues, so strangers are ended first.
@@ -81,7 +81,8 @@ func NewStrangers(cfg StrangersConfig) *Strangers {
 	return &Strangers{cfg: cfg, much: max(cfg.Bytes/littlePart, 1), places: map[netip.Addr]*list.List{}}
 }
 
-// Stranger is one request, message or stream of somebody who has shown no credentials. Any goroutine may call its methods.
+// Stranger is one request, message or stream of somebody who has shown no credentials. Any goroutine may call its
+// methods.
 type Stranger struct {
 	of    *Strangers
 	evict func(error)
@@ -97,8 +98,8 @@ type Stranger struct {
 	left    bool
 }
 
-// Enter gives a stranger a place, and the time that a whole request has. It refuses nobody: where all places are taken, the stranger
-// that has waited longest is evicted; where one address has a quarter of all places, one of that address.
+// Enter gives a stranger a place, and the time that a whole request has. It refuses nobody: where all places are taken,
+// the stranger that has waited longest is evicted; where one address has a quarter of all places, one of that address.
 // evict is told why the stranger is ended, at most once; it must not block. The caller owes a call of Leave.
 func (s *Strangers) Enter(from netip.Addr, evict func(error)) *Stranger {
 	g := &Stranger{of: s, evict: evict, from: countedAddress(from)}
@@ -133,12 +134,13 @@ func (s *Strangers) inTheWay(g *Stranger, shared bool) *Stranger {
 	return nil
 }
 
-// enterConn enters a connection that was not admitted yet, for what it sends. It has no place here and no time limit: PendingConns
-// and its server give it both.
+// enterConn enters a connection that was not admitted yet, for what it sends. It has no place here and no time limit:
+// PendingConns and its server give it both.
 func (s *Strangers) enterConn(evict func(error)) *Stranger { return &Stranger{of: s, evict: evict} }
 
-// Hold counts n bytes more that are kept for the stranger, or gives some back where n is negative. Where the budget is full it evicts those
-// that have waited longest. It returns why the stranger itself was evicted, now or before: then its caller reads no further.
+// Hold counts n bytes more that are kept for the stranger, or gives some back where n is negative. Where the budget is
+// full it evicts those that have waited longest. It returns why the stranger itself was evicted, now or before: then
+// its caller reads no further.
 func (g *Stranger) Hold(n int) error {
 	s := g.of
 	total, own := s.held.Add(int64(n)), g.held.Add(int64(n))
@@ -233,7 +235,8 @@ func (s *Strangers) tell(evicted ...*Stranger) {
 	}
 }
 
-// Stay ends the time limit, as the whole request has come: its answer may last. The stranger keeps its place, and is evicted when that is needed.
+// Stay ends the time limit, as the whole request has come: its answer may last. The stranger keeps its place, and is
+// evicted when that is needed.
 func (g *Stranger) Stay() {
 	g.of.mu.Lock()
 	defer g.of.mu.Unlock()
@@ -290,7 +293,8 @@ func (s *Strangers) budget() int64 { return s.cfg.Bytes * int64(s.cfg.Share()) /
 // Held returns the bytes that strangers hold.
 func (s *Strangers) Held() int64 { return s.held.Load() }
 
-// Limits returns how many bytes strangers may hold while the edge holds little, how many places they have, and how long a request of theirs may take.
+// Limits returns how many bytes strangers may hold while the edge holds little, how many places they have, and how long
+// a request of theirs may take.
 func (s *Strangers) Limits() (bytes int64, places int, within time.Duration) {
 	return s.cfg.Bytes, s.cfg.Places, s.cfg.Within
 }

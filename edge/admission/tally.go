@@ -17,8 +17,8 @@ type tenantTally struct {
 	principals map[string]int64
 }
 
-// Add adds bytes that are held for an owner. They are nobody's where it has no tenant, or is an agent of whom nobody has asked who it is, and a tenant's alone where
-// it is neither agent nor principal.
+// Add adds bytes that are held for an owner. They are nobody's where it has no tenant, or is an agent of whom nobody
+// has asked who it is, and a tenant's alone where it is neither agent nor principal.
 func (t *Tally) Add(o Owner, n int64) {
 	if o.Tenant == "" || o.Principal == "" && o.Agent != "" {
 		t.nobody += n
@@ -53,9 +53,10 @@ type excess struct{ held, most int64 }
 // leastPart is the part of a limit that each principal may hold, whatever its tenant does.
 const leastPart = 1024
 
-// judge holds a tally against a limit. Tenants share seven eighths of what is not nobody's, and a tenant's principals six sevenths of what the other
-// tenants leave it, less what is the tenant's own. Where that is too little for all, those that hold most are cut to one level, and nobody
-// below it pays. counted is what is held, of each tenant no more than its share; over has the principals that hold more than theirs.
+// judge holds a tally against a limit. Tenants share seven eighths of what is not nobody's, and a tenant's principals
+// six sevenths of what the other tenants leave it, less what is the tenant's own. Where that is too little for all,
+// those that hold most are cut to one level, and nobody below it pays. counted is what is held, of each tenant no more
+// than its share; over has the principals that hold more than theirs.
 func (t *Tally) judge(limit int64) (counted int64, over map[Owner]excess) {
 	capacity := shareOf(limit-t.nobody, tenantOf, tenantIn)
 	sizes, shared := make([]int64, 0, len(t.tenants)+1), int64(0)
@@ -90,7 +91,8 @@ func (t *tenantTally) judge(tenant string, room, least int64, over map[Owner]exc
 	}
 }
 
-// levelOf returns the level at which sizes are cut so that together they fit a capacity; the largest number where they do as they are.
+// levelOf returns the level at which sizes are cut so that together they fit a capacity; the largest number where they
+// do as they are.
 func levelOf(sizes []int64, capacity int64) int64 {
 	slices.Sort(sizes)
 	left := max(capacity, 0)

@@ -15,8 +15,9 @@ type Owner struct {
 	Of        agora.Address // whose share it is, of a resource of which everybody has a whole: see [CallsFor]
 }
 
-// Usage counts what agents hold at one edge, by agent, principal and tenant, and refuses what would be more than a level may hold. Its methods
-// may be called at the same time, and don't block. They cost a lock and some look-ups, where something begins and where it ends.
+// Usage counts what agents hold at one edge, by agent, principal and tenant, and refuses what would be more than a
+// level may hold. Its methods may be called at the same time, and don't block. They cost a lock and some look-ups,
+// where something begins and where it ends.
 type Usage struct {
 	limits *LiveLimits
 	pools  [resources]pools
@@ -25,7 +26,8 @@ type Usage struct {
 // NewUsage returns a Usage of which nothing is held.
 func NewUsage(limits *LiveLimits) *Usage { return &Usage{limits: limits} }
 
-// Take counts n more of a resource for an owner, who owes a [Usage.Give] of them. RATE_LIMITED where that would be more than may be held.
+// Take counts n more of a resource for an owner, who owes a [Usage.Give] of them. RATE_LIMITED where that would be more
+// than may be held.
 func (u *Usage) Take(r Resource, o Owner, n int64) error {
 	bound, p := u.limits.Load().Bound(r), &u.pools[r]
 	p.mu.Lock()

@@ -12,7 +12,8 @@ import (
 // whole is a bound without one for agents and principals.
 func whole(n int64) Bound { return Bound{Whole: n} }
 
-// TestWhoeverTakesAllItMayLeavesSomethingForTheNext fills a whole by what may be held, one principal after the other and one tenant after the other: each finds something.
+// TestWhoeverTakesAllItMayLeavesSomethingForTheNext fills a whole by what may be held, one principal after the other
+// and one tenant after the other: each finds something.
 func TestWhoeverTakesAllItMayLeavesSomethingForTheNext(t *testing.T) {
 	for _, r := range Resources() {
 		var l Limits
@@ -53,8 +54,8 @@ var (
 	otherTenant  = Owner{Tenant: "acme", Principal: "mall", Agent: "mall/1"}
 )
 
-// takeAll takes of a resource for owners that give makes until it is refused, and returns how often it got some and why no more. What is counted in bytes it
-// takes in large pieces first, and in smaller ones in the end.
+// takeAll takes of a resource for owners that give makes until it is refused, and returns how often it got some and why
+// no more. What is counted in bytes it takes in large pieces first, and in smaller ones in the end.
 func takeAll(u *Usage, r Resource, give func(n int) Owner) (n int, err error) {
 	pieces, err := takePieces(u, r, give)
 	return len(pieces), err
@@ -73,7 +74,8 @@ func takePieces(u *Usage, r Resource, give func(n int) Owner) (got []int64, err 
 	}
 }
 
-// TestEachLevelIsHeldToItsShareAndNoOtherPays takes every resource by one agent, one principal with as many agents as it likes, and one tenant with as many principals.
+// TestEachLevelIsHeldToItsShareAndNoOtherPays takes every resource by one agent, one principal with as many agents as
+// it likes, and one tenant with as many principals.
 func TestEachLevelIsHeldToItsShareAndNoOtherPays(t *testing.T) {
 	limits := Limits{Calls: 60, Streams: 60, Spaces: 60, Nodes: 600, EdgeCalls: 800, EdgeStreams: 800, EdgeSpaces: 800, EdgeNodes: 800, Connections: 800,
 		Queued: 1600 << 10 << 10, Registrations: 600, ClusterRegistrations: 800, ClusterCards: 800, Approvals: 60, ClusterApprovals: 800, Book: 1068, Shard: 800}

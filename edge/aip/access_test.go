@@ -19,7 +19,8 @@ import (
 	wire "github.com/agora-relay/agora/wire/aip"
 )
 
-// folk takes any token "tenant/name/ids" for a principal of that tenant and name, which may be those agents, with commas between them; any where there are none.
+// folk takes any token "tenant/name/ids" for a principal of that tenant and name, which may be those agents, with
+// commas between them; any where there are none.
 type folk struct{}
 
 // Authenticate returns the principal that the token names.
@@ -132,7 +133,8 @@ func TestASenderIsWhoItsCredentialsSay(t *testing.T) {
 	refused(t, "a node of another tenant", second(s.gateway(0, "u/q").RouteToolCalling(ctx, &wire.ToolRequest{SenderId: "x", ReceiverId: "box"})), codes.NotFound, "Receiver not found")
 }
 
-// That a node was just called by one says nothing of what another may do, nor of what the same one may do once the rules have changed.
+// That a node was just called by one says nothing of what another may do, nor of what the same one may do once the
+// rules have changed.
 func TestWhoMayCallANodeIsAskedForEachCall(t *testing.T) {
 	t.Parallel()
 	rules := func(send string) *policy.Rules {

@@ -6,7 +6,8 @@ import (
 	"github.com/agora-relay/agora"
 )
 
-// activeCalls are the calls that are being served: they end when their credentials do, and when the edge goes away. The zero value is ready to use.
+// activeCalls are the calls that are being served: they end when their credentials do, and when the edge goes away. The
+// zero value is ready to use.
 type activeCalls struct {
 	mu       sync.Mutex // guards the fields below
 	all      map[*caller]struct{}

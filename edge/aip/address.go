@@ -12,17 +12,20 @@ import (
 	"github.com/agora-relay/agora/wire/aip"
 )
 
-// An address is one node's, whichever tenant it is of and however it is written: what it reaches is compared when the node registers, every minute while it is held, and with each
-// connection that any edge makes to it. And who is there is asked, as far as it knows the question.
+// An address is one node's, whichever tenant it is of and however it is written: what it reaches is compared when the
+// node registers, every minute while it is held, and with each connection that any edge makes to it. And who is there
+// is asked, as far as it knows the question.
 
-// prove returns FORBIDDEN where the node of a channel, which is connected, says that it is another one. secret is that of its registration; nil where it was made before.
+// prove returns FORBIDDEN where the node of a channel, which is connected, says that it is another one. secret is that
+// of its registration; nil where it was made before.
 func (r *registry) prove(ctx context.Context, ch *channel, secret *string) error {
 	ctx, cancel := context.WithTimeout(ctx, min(proveTime, r.cfg.DialTimeout))
 	defer cancel()
 	return aip.Identify(ctx, ch, ch.at.node, secret)
 }
 
-// proveTime is how long a node may take to say who it is. One that does not is taken for one that does not know the question: so is who registers from the one thread that would answer.
+// proveTime is how long a node may take to say who it is. One that does not is taken for one that does not know the
+// question: so is who registers from the one thread that would answer.
 const proveTime = time.Second
 
 // names returns the names of what a channel's address reaches, its connection included.
@@ -33,7 +36,8 @@ func (ch *channel) names(ctx context.Context) ([]string, error) {
 	return ch.all.dialer.Names(ctx, ch.at.address, reached)
 }
 
-// claims has the channel connect to what may be another node's, until the function that it returns is called: whoever registers has that decided as it claims the address.
+// claims has the channel connect to what may be another node's, until the function that it returns is called: whoever
+// registers has that decided as it claims the address.
 func (ch *channel) claims() (end func()) {
 	ch.all.mu.Lock()
 	defer ch.all.mu.Unlock()
@@ -45,7 +49,8 @@ func (ch *channel) claims() (end func()) {
 	}
 }
 
-// mayReach takes note of what a connection of a channel has reached, and returns FORBIDDEN where that is another node's.
+// mayReach takes note of what a connection of a channel has reached, and returns FORBIDDEN where that is another
+// node's.
 func (ch *channel) mayReach(ctx context.Context, at net.Addr) error {
 	ch.all.mu.Lock()
 	ch.reached = at
@@ -65,7 +70,8 @@ func (ch *channel) mayReach(ctx context.Context, at net.Addr) error {
 // renewEvery is how often it is looked at what the address of a node reaches.
 const renewEvery = time.Minute
 
-// keepAddresses looks at what the addresses of nodes reach, each in its time, and ends the sessions of those whose address has become another node's, until the door is closed.
+// keepAddresses looks at what the addresses of nodes reach, each in its time, and ends the sessions of those whose
+// address has become another node's, until the door is closed.
 func (r *registry) keepAddresses() {
 	for pause.For(r.ctx, time.Second) {
 		for _, n := range r.held.list() {

@@ -18,7 +18,8 @@ import (
 	wire "github.com/agora-relay/agora/wire/aip"
 )
 
-// world is a network of which the test says what names stand for, and which node answers at an address. At all others a node answers as well.
+// world is a network of which the test says what names stand for, and which node answers at an address. At all others a
+// node answers as well.
 type world struct {
 	mu    sync.Mutex // guards the fields below
 	names map[string][]string
@@ -43,7 +44,8 @@ func (w *world) means(host string, ips ...string) {
 	w.names[host] = ips
 }
 
-// connect connects to the node that an address is said to have, and else to the first one; the connection says that it has reached the address.
+// connect connects to the node that an address is said to have, and else to the first one; the connection says that it
+// has reached the address.
 func (w *world) connect(ctx context.Context, network, address string) (net.Conn, error) {
 	w.mu.Lock()
 	to := w.at[address]
@@ -78,7 +80,8 @@ func openIn(t *testing.T, w *world, n *node) *site {
 	}}})
 }
 
-// Each spelling of an address, and each other address that reaches the same, is the first one's, for other ids, at other edges and in other tenants.
+// Each spelling of an address, and each other address that reaches the same, is the first one's, for other ids, at
+// other edges and in other tenants.
 func TestAnAddressIsOneNodesHoweverItIsWrittenAndWhoeverWritesIt(t *testing.T) {
 	t.Parallel()
 	own := ownAddress(t)

@@ -27,7 +27,8 @@ func callerOf(ctx context.Context) *caller {
 	return c
 }
 
-// open says what anybody may ask: what balances load and probes has no credentials, and an edge says of itself that it is no node.
+// open says what anybody may ask: what balances load and probes has no credentials, and an edge says of itself that it
+// is no node.
 func open(method string) bool {
 	return strings.HasPrefix(method, "/grpc.health.v1.") || method == aip.IdentifyMethod
 }
@@ -90,8 +91,8 @@ func (i *interceptor) bounded(s *grpc.ServiceDesc) *grpc.ServiceDesc {
 // strangerMessage is how many bytes a message may have whose sender shows no credentials.
 const strangerMessage = 4 << 10
 
-// enter lets a call in, by its credentials or as a stranger's, and returns what reads its messages. The context that it returns ends with the call, its credentials
-// and the edge; done is to be called when the call is over.
+// enter lets a call in, by its credentials or as a stranger's, and returns what reads its messages. The context that it
+// returns ends with the call, its credentials and the edge; done is to be called when the call is over.
 func (i *interceptor) enter(ctx context.Context, method string) (_ context.Context, in *messages, done func(), err error) {
 	arrived(ctx)
 	if open(method) {
@@ -154,8 +155,8 @@ func (c *caller) unreached(as agora.AgentID, err error) error {
 	return cmp.Or(c.actor.SpendBeside(as), err)
 }
 
-// early returns a context that ends a moment before the deadline of a call. At that gRPC resets the stream, and a caller of another language whose own
-// timer is a little later takes that for CANCELLED: so the status comes first.
+// early returns a context that ends a moment before the deadline of a call. At that gRPC resets the stream, and a
+// caller of another language whose own timer is a little later takes that for CANCELLED: so the status comes first.
 func early(ctx context.Context) (context.Context, context.CancelFunc) {
 	at, has := ctx.Deadline()
 	if !has {
@@ -199,7 +200,8 @@ func credentialsOf(ctx context.Context) (c edge.Credentials, err error) {
 	return c, nil
 }
 
-// cause returns why a call ends whose context is over: what ended it here, its deadline included, where that was not its caller.
+// cause returns why a call ends whose context is over: what ended it here, its deadline included, where that was not
+// its caller.
 func cause(ctx context.Context) error {
 	if err := context.Cause(ctx); err != nil && !errors.Is(err, context.Canceled) {
 		return err

@@ -21,7 +21,8 @@ import (
 	wire "github.com/agora-relay/agora/wire/aip"
 )
 
-// bare starts what passes calls of tools on by gRPC, as the bytes that they are, and does nothing else: the least that a gateway can cost. It returns its address.
+// bare starts what passes calls of tools on by gRPC, as the bytes that they are, and does nothing else: the least that
+// a gateway can cost. It returns its address.
 func bare(b *testing.B, to *grpc.ClientConn) string {
 	s := wire.ToolService_ServiceDesc
 	s.HandlerType = (*any)(nil)
@@ -66,8 +67,9 @@ func cpu(b *testing.B) (stop func()) {
 	}
 }
 
-// BenchmarkToolCall calls a tool, from 1 and from 64 callers at a time: directly, through what only passes calls on, and by an edge that another one has registered the
-// toolbox with. Caller and toolbox are in this process as well: what is in the middle costs the difference.
+// BenchmarkToolCall calls a tool, from 1 and from 64 callers at a time: directly, through what only passes calls on,
+// and by an edge that another one has registered the toolbox with. Caller and toolbox are in this process as well: what
+// is in the middle costs the difference.
 func BenchmarkToolCall(b *testing.B) {
 	s := open(b, setup{Options: agoratest.Options{Edges: 2}})
 	n := startNode(b, &node{})
@@ -113,7 +115,8 @@ func BenchmarkToolCall(b *testing.B) {
 // share returns how many of n fall to the k-th of some parties.
 func share(n, parties, k int) int { return (n*(k+1))/parties - (n*k)/parties }
 
-// BenchmarkSession sends messages of 1 KiB and of 1 MiB in one session, which come back: directly, and by an edge that another one has registered the agent with.
+// BenchmarkSession sends messages of 1 KiB and of 1 MiB in one session, which come back: directly, and by an edge that
+// another one has registered the agent with.
 func BenchmarkSession(b *testing.B) {
 	s := open(b, setup{Options: agoratest.Options{Edges: 2}})
 	n := startNode(b, &node{})

@@ -12,7 +12,8 @@ import (
 	"github.com/agora-relay/agora/wire/aip"
 )
 
-// bring opens the session of a node, unless somebody else has its id: the link of another gateway that is older, or an agent that is here.
+// bring opens the session of a node, unless somebody else has its id: the link of another gateway that is older, or an
+// agent that is here.
 func (m *imports) bring(id agora.AgentID, o *offer) error {
 	k := m.link
 	card, err := cardOf(o.peer, &k.Link, o.through)

@@ -10,7 +10,8 @@ import (
 	"github.com/agora-relay/agora/edge/admission"
 )
 
-// caller is who makes a call that was let in. It is the connection of the call's admission, and the account of its messages.
+// caller is who makes a call that was let in. It is the connection of the call's admission, and the account of its
+// messages.
 type caller struct {
 	actor     *edge.Actor
 	admission edge.Admission
@@ -61,7 +62,8 @@ func (c *caller) hold(n int) error {
 // free implements account.
 func (c *caller) free() { c.kept.Free() }
 
-// Held implements admission.Sheddable. Of a call whose messages are not read on, as its callee reads slowly, as much may have come as gRPC's window has.
+// Held implements admission.Sheddable. Of a call whose messages are not read on, as its callee reads slowly, as much
+// may have come as gRPC's window has.
 func (c *caller) Held() (int64, bool) {
 	kept, messages := c.kept.Bytes(), c.messages.Load()
 	stalled := c.many && !c.reading.Load() && messages == c.sampled

@@ -10,8 +10,8 @@ import (
 	"github.com/agora-relay/agora/wire/aip"
 )
 
-// byMail reaches nodes by their mailboxes, as agents of any dialect are: so a call that is made again is done once. What it adds is that the failure of a toolbox is
-// told from its answer.
+// byMail reaches nodes by their mailboxes, as agents of any dialect are: so a call that is made again is done once.
+// What it adds is that the failure of a toolbox is told from its answer.
 type byMail struct{ carrier.Carrier }
 
 // Handoff implements carrier.Carrier.

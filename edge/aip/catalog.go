@@ -23,8 +23,9 @@ type catalog struct {
 	advertised atomic.Pointer[string] // where this edge is reached; nil before Serve
 }
 
-// peers returns the nodes of a domain, and the agents of other dialects, for [aip.Bound]: whole ones, until they are more than the answer to the call has room for, and the others as the
-// directory has them where it is no page. all says that these are all there are behind the last page, and whole.
+// peers returns the nodes of a domain, and the agents of other dialects, for [aip.Bound]: whole ones, until they are
+// more than the answer to the call has room for, and the others as the directory has them where it is no page. all says
+// that these are all there are behind the last page, and whole.
 func (l *catalog) peers(ctx context.Context, c *caller, in edge.Directory, domain string) (peers []*aip.Peer, all bool, err error) {
 	after, paged := aip.AfterOf(ctx)
 	found, err := in.Select(ctx, directory.Filter{After: agora.AgentID(after)})
@@ -67,7 +68,8 @@ func inDomain(all iter.Seq[agora.Agent], domain string) iter.Seq[agora.Agent] {
 // atOnce is how many nodes are completed before it is seen whether there is room for more.
 const atOnce = 64
 
-// some returns the next few agents as nodes, completed where they are to be whole; all says that they are the last ones.
+// some returns the next few agents as nodes, completed where they are to be whole; all says that they are the last
+// ones.
 func (l *catalog) some(ctx context.Context, c *caller, next func() (agora.Agent, bool), whole bool) (peers []*aip.Peer, all bool, err error) {
 	var cards []agora.Agent
 	for len(cards) < atOnce && !all {
@@ -155,7 +157,8 @@ func reachable(at net.Addr) string {
 	return net.JoinHostPort(host, port)
 }
 
-// registrations keeps what nodes have registered with, by its digest, so that a list of them takes no look at each. The zero value is ready to use.
+// registrations keeps what nodes have registered with, by its digest, so that a list of them takes no look at each. The
+// zero value is ready to use.
 type registrations struct {
 	mu    sync.Mutex // guards the fields below
 	all   map[string]agora.Registration

@@ -21,8 +21,9 @@ import (
 	"github.com/agora-relay/agora/wire/aip"
 )
 
-// channels are the connections of an edge to the addresses of nodes, shared by all who call there. All of them belong to one gRPC channel, whose calls say to which
-// address they go (policy.go): a channel each takes three goroutines more and twice the memory.
+// channels are the connections of an edge to the addresses of nodes, shared by all who call there. All of them belong
+// to one gRPC channel, whose calls say to which address they go (policy.go): a channel each takes three goroutines more
+// and twice the memory.
 type channels struct {
 	dialer    *dial.Dialer
 	addresses presence.Dials // which node has what an address reaches
@@ -126,7 +127,8 @@ func (c *channels) options(nodes resolver.Builder) []grpc.DialOption {
 	}
 }
 
-// A connection of plain TCP has its read buffer only while something comes; one of TLS always, beside the record that TLS keeps, of which it is filled.
+// A connection of plain TCP has its read buffer only while something comes; one of TLS always, beside the record that
+// TLS keeps, of which it is filled.
 const (
 	readBuffer    = 32 << 10
 	readBufferTLS = 4 << 10
@@ -146,8 +148,8 @@ func (c *channels) lost(ch *channel) {
 	}
 }
 
-// onLost has a function called when a connection of the channel is lost, until offLost. It must not block. since is what await has returned: false says that the connection
-// which it has found was lost meanwhile.
+// onLost has a function called when a connection of the channel is lost, until offLost. It must not block. since is
+// what await has returned: false says that the connection which it has found was lost meanwhile.
 func (ch *channel) onLost(f *func(), since uint64) bool {
 	ch.all.mu.Lock()
 	defer ch.all.mu.Unlock()
@@ -162,8 +164,8 @@ func (ch *channel) offLost(f *func()) {
 	ch.lost = slices.DeleteFunc(ch.lost, func(other *func()) bool { return other == f })
 }
 
-// await waits until the channel is connected, and returns what tells the connection from later ones: see onLost. FORBIDDEN where its address may not be dialled, UNAVAILABLE
-// where nobody answers as long as ctx lasts.
+// await waits until the channel is connected, and returns what tells the connection from later ones: see onLost.
+// FORBIDDEN where its address may not be dialled, UNAVAILABLE where nobody answers as long as ctx lasts.
 func (ch *channel) await(ctx context.Context) (losts uint64, err error) {
 	if err := ch.all.dialer.Check(ctx, ch.at.address); err != nil {
 		return 0, err

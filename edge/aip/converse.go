@@ -14,8 +14,8 @@ import (
 	"github.com/agora-relay/agora/wire/aip"
 )
 
-// converse serves a session with an agent of another dialect: what the caller says is a stream into the agent's mailbox, and the agent's reply is found in the
-// box of a call.
+// converse serves a session with an agent of another dialect: what the caller says is a stream into the agent's
+// mailbox, and the agent's reply is found in the box of a call.
 func (r *router) converse(s grpc.ServerStream, o *opening) error {
 	quests := new(aip.QuestReader)
 	parts, err := quests.Read(o.first.Bytes())
@@ -61,7 +61,8 @@ type conversation struct {
 	writer  *aip.ResponseWriter
 }
 
-// leave says that the caller waits no more. Where that is because its time is over, the agent is told so: the call ends with its deadline, which is about to pass.
+// leave says that the caller waits no more. Where that is because its time is over, the agent is told so: the call ends
+// with its deadline, which is about to pass.
 func (c *conversation) leave() {
 	if c.s.Context().Err() == nil || c.o.deadline.IsZero() || time.Until(c.o.deadline) > lastMoment {
 		c.answer.Close()
@@ -85,10 +86,12 @@ func (c *conversation) responses() *aip.ResponseWriter {
 	return c.writer
 }
 
-// lastMoment is how long before its deadline a caller that goes is taken for one whose time is over: its own timer has it reset the call before ours ends that.
+// lastMoment is how long before its deadline a caller that goes is taken for one whose time is over: its own timer has
+// it reset the call before ours ends that.
 const lastMoment = 100 * time.Millisecond
 
-// sendAll stores what the caller says, one part behind the other. It returns what the caller did wrong, or why that can't be stored.
+// sendAll stores what the caller says, one part behind the other. It returns what the caller did wrong, or why that
+// can't be stored.
 func (c *conversation) sendAll(ctx context.Context, parts []agora.Message) error {
 	for f := new(aip.Frame); ; {
 		c.stops.Store(c.quests.Stopped())
@@ -163,7 +166,8 @@ func (c *conversation) respondAll(ctx context.Context) (err error) {
 	return nil
 }
 
-// stop has the caller know that it has stopped, once that is stored. late tells when nobody answers any more, where nothing has come by which the session would end.
+// stop has the caller know that it has stopped, once that is stored. late tells when nobody answers any more, where
+// nothing has come by which the session would end.
 func (c *conversation) stop(ctx context.Context) (late <-chan time.Time, err error) {
 	select {
 	case <-c.stopped:

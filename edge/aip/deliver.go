@@ -21,8 +21,8 @@ import (
 	"github.com/agora-relay/agora/wire/aip"
 )
 
-// What comes into a node's mailbox, from agents of other dialects and of callers at other edges, is put to the node by a call for each stream, and
-// for each message that is no stream. What the node responds is the reply.
+// What comes into a node's mailbox, from agents of other dialects and of callers at other edges, is put to the node by
+// a call for each stream, and for each message that is no stream. What the node responds is the reply.
 
 // serve puts one exchange of the mailbox to the node.
 func (n *node) serve(x *demux.Exchange) {
@@ -74,7 +74,8 @@ type request struct {
 	hangUp context.CancelFunc // ends the call
 }
 
-// context returns the context of the call by which the request is put to the node: it ends with the request, and at its deadline.
+// context returns the context of the call by which the request is put to the node: it ends with the request, and at its
+// deadline.
 func (r *request) context(first *demux.Part) (context.Context, context.CancelFunc) {
 	var ctx context.Context
 	ctx, r.sent = observed(outgoing(r.x.Context(), first.Meta.Trace))
@@ -154,8 +155,8 @@ func (r *request) sendAll(ctx context.Context, out grpc.ClientStream, part *demu
 	}
 }
 
-// receiveAll replies by what the agent responds, until the call is over. Its last word is said once the call has ended well, or goes on for longer than an agent
-// may take to end it: of a call that fails behind it the reply is aborted.
+// receiveAll replies by what the agent responds, until the call is over. Its last word is said once the call has ended
+// well, or goes on for longer than an agent may take to end it: of a call that fails behind it the reply is aborted.
 func (r *request) receiveAll(ctx context.Context, out grpc.ClientStream, reader *aip.ResponseReader) error {
 	for {
 		f := new(aip.Frame)
@@ -184,7 +185,8 @@ func (r *request) receiveAll(ctx context.Context, out grpc.ClientStream, reader 
 	}
 }
 
-// ends waits until the agent has ended the call in which it has said its last word, but not for long, and returns the status where that is a bad one.
+// ends waits until the agent has ended the call in which it has said its last word, but not for long, and returns the
+// status where that is a bad one.
 func (r *request) ends(out grpc.ClientStream) error {
 	var late atomic.Bool
 	defer time.AfterFunc(stopLinger, func() {
@@ -214,7 +216,8 @@ func (r *request) say(ctx context.Context, parts []agora.Message) error {
 	return nil
 }
 
-// fail tells who has asked that the call of the node has failed, unless it was given up by who has asked. That a deadline has passed the cluster tells, but of a reply that has begun.
+// fail tells who has asked that the call of the node has failed, unless it was given up by who has asked. That a
+// deadline has passed the cluster tells, but of a reply that has begun.
 func (r *request) fail(reader *aip.ResponseReader, err error) {
 	why := context.Cause(r.x.Context())
 	if r.mute || errors.Is(why, demux.ErrCancelled) {

@@ -1,6 +1,6 @@
-// Package aip is the door for the AIP dialect: the gRPC gateway that agents and toolboxes register with. The edge dials each of them,
-// and forwards sessions and tool calls between them as the bytes that they are; agents of other dialects are reached by messages of the core.
-// No rule of the relay lives here.
+// Package aip is the door for the AIP dialect: the gRPC gateway that agents and toolboxes register with. The edge dials
+// each of them, and forwards sessions and tool calls between them as the bytes that they are; agents of other dialects
+// are reached by messages of the core. No rule of the relay lives here.
 package aip
 
 import (
@@ -43,7 +43,8 @@ type Config struct {
 	Carriers         *carrier.Carriers  // reach the tools of agents of other dialects; used, not owned
 	Ready            func() error       // nil while new agents should come to this edge; the node's if nil
 
-	// Admitted is told of the context of each call that was let in; what it returns is called when the call ends. May be nil.
+	// Admitted is told of the context of each call that was let in; what it returns is called when the call ends. May
+	// be nil.
 	Admitted func(context.Context) (ended func())
 
 	Log *slog.Logger // discards if nil
@@ -123,11 +124,13 @@ func (d *Door) serve() {
 // streams is how many calls of one connection are served at a time. More of them wait.
 const streams = 1024
 
-// workers is how many goroutines wait for calls, with stacks that have grown already. More calls than that take new ones.
+// workers is how many goroutines wait for calls, with stacks that have grown already. More calls than that take new
+// ones.
 const workers = 64
 
-// What may have been sent to this edge, of a stream until it is read, and of a connection until it has come. Windows that gRPC sizes by itself grow up to 16 MiB, and are
-// measured by a ping and its answer beside each message that comes alone. That of a call is the smallest that gRPC has, as nobody has counted yet what comes into it.
+// What may have been sent to this edge, of a stream until it is read, and of a connection until it has come. Windows
+// that gRPC sizes by itself grow up to 16 MiB, and are measured by a ping and its answer beside each message that comes
+// alone. That of a call is the smallest that gRPC has, as nobody has counted yet what comes into it.
 const (
 	streamWindow = 64 << 10
 	nodeWindow   = 512 << 10 // of a stream from a node
@@ -155,7 +158,8 @@ func (d *Door) options() []grpc.ServerOption {
 // replyRoom is how much larger an answer of the gateway's own may be than a message that it takes: a list of all nodes.
 const replyRoom = 48 << 20
 
-// Serve serves whoever connects to a listener, which is the door's from now on, until Close. It returns nil then, else why it can't go on.
+// Serve serves whoever connects to a listener, which is the door's from now on, until Close. It returns nil then, else
+// why it can't go on.
 func (d *Door) Serve(l net.Listener) error {
 	d.catalog.serves(l.Addr())
 	if err := d.server.Serve(l); !errors.Is(err, grpc.ErrServerStopped) {
@@ -167,8 +171,8 @@ func (d *Door) Serve(l net.Listener) error {
 // Stats returns the door's counters. They go on counting.
 func (d *Door) Stats() *Stats { return d.stats }
 
-// Drain has callers go elsewhere with their next call, and returns when every call has ended or ctx is over. Nodes are adopted by other edges as
-// the edge's node drains.
+// Drain has callers go elsewhere with their next call, and returns when every call has ended or ctx is over. Nodes are
+// adopted by other edges as the edge's node drains.
 func (d *Door) Drain(ctx context.Context) {
 	d.drainAll()
 	d.interceptor.active.drain() // watches of nodes are begun again elsewhere
@@ -202,7 +206,8 @@ func (d *Door) Wait() {
 
 var errGone = &agora.Error{Code: agora.Unavailable, Message: "the edge goes away: call another one", RetryAfter: 100 * time.Millisecond}
 
-// tick looks once a second after what lasts: nodes that are silent, calls whose credentials have ended, channels that nobody uses.
+// tick looks once a second after what lasts: nodes that are silent, calls whose credentials have ended, channels that
+// nobody uses.
 func (d *Door) tick(ctx context.Context) {
 	every := time.NewTicker(time.Second)
 	defer every.Stop()

@@ -25,7 +25,8 @@ func statusOf(err error) *status.Status {
 	return aip.Status(err)
 }
 
-// failed returns the error of a call as its status, and counts it. What ended the call from here, as its credentials did, goes before what followed from that.
+// failed returns the error of a call as its status, and counts it. What ended the call from here, as its credentials
+// did, goes before what followed from that.
 func (i *interceptor) failed(ctx context.Context, err error) error {
 	if err == nil {
 		return nil

@@ -21,7 +21,8 @@ import (
 // callAgent is the method of agents, as a stream of bytes both ways.
 var callAgent = grpc.StreamDesc{StreamName: "CallAgent", ServerStreams: true, ClientStreams: true}
 
-// sessionMethod is the method by which a session is had with a node: that of its gateway, where it is reached by a link.
+// sessionMethod is the method by which a session is had with a node: that of its gateway, where it is reached by a
+// link.
 func sessionMethod(linked bool) string {
 	if linked {
 		return aip.GatewayService_RouteAgentCalling_FullMethodName
@@ -37,8 +38,8 @@ func toolMethod(linked bool) string {
 	return aip.ToolService_CallTool_FullMethodName
 }
 
-// forward serves a session with a node by a call of the node's own: messages pass as the bytes that they are, both ways at once, and whoever reads
-// slowly slows who writes to it.
+// forward serves a session with a node by a call of the node's own: messages pass as the bytes that they are, both ways
+// at once, and whoever reads slowly slows who writes to it.
 func (r *router) forward(s grpc.ServerStream, o *opening, t *target) error {
 	if err := o.actor.Spend(s.Context(), o.as, o.first.Len()); err != nil {
 		return err
@@ -78,7 +79,8 @@ func (r *router) forward(s grpc.ServerStream, o *opening, t *target) error {
 	return err
 }
 
-// screen holds the beginning of a session to what it asks for, as the beginning of a stream of any dialect. What follows it is text: nobody takes that for a call.
+// screen holds the beginning of a session to what it asks for, as the beginning of a stream of any dialect. What
+// follows it is text: nobody takes that for a call.
 func (r *router) screen(ctx context.Context, o *opening) error {
 	if !wire.MayAsk(o.first.Bytes()) {
 		return nil
@@ -105,8 +107,8 @@ type exchange struct {
 	stopped  bool        // and that its answer is whole
 }
 
-// run has the messages pass both ways until the callee has ended the session, or the caller has gone. It returns the error that the caller gets, and whether
-// that is of the caller's own doing.
+// run has the messages pass both ways until the callee has ended the session, or the caller has gone. It returns the
+// error that the caller gets, and whether that is of the caller's own doing.
 func (x *exchange) run() (own bool, err error) {
 	wrong := make(chan error, 1) // what the caller did
 	first := x.o.first.Move()
@@ -151,7 +153,8 @@ func (x *exchange) sendAll(f *aip.Frame) error {
 	}
 }
 
-// onlyWrong returns the error of reading from a caller where that is the caller's own doing, as a message that is too large is.
+// onlyWrong returns the error of reading from a caller where that is the caller's own doing, as a message that is too
+// large is.
 func onlyWrong(err error) error {
 	switch status.Code(err) {
 	case codes.OK, codes.Canceled, codes.DeadlineExceeded, codes.Unavailable:

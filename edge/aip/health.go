@@ -12,7 +12,8 @@ import (
 	"github.com/agora-relay/agora/wire/aip"
 )
 
-// health says whether new nodes and calls should come to this edge: grpc.health.v1, for the server as a whole and for the gateway's service.
+// health says whether new nodes and calls should come to this edge: grpc.health.v1, for the server as a whole and for
+// the gateway's service.
 type health struct {
 	grpc_health_v1.UnimplementedHealthServer
 	*shared

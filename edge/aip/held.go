@@ -22,8 +22,8 @@ type held struct {
 	all map[agora.Address]*node
 }
 
-// node is an agent or a toolbox that has registered, and whose session this edge holds: the edge has dialled it, and there is no other
-// connection than the channel that calls use. It is its session's Conn.
+// node is an agent or a toolbox that has registered, and whose session this edge holds: the edge has dialled it, and
+// there is no other connection than the channel that calls use. It is its session's Conn.
 type node struct {
 	*demux.Demux
 	registry  *registry
@@ -147,8 +147,8 @@ func (n *node) Close(why edge.Reason) { n.end(why.Cause, false) }
 // probeTime is how long a node has to answer a probe.
 const probeTime = time.Second
 
-// answers reports whether a node answers a call now, whatever it answers: nodes need not know the service of health. One that a link has brought is there until
-// its gateway says otherwise.
+// answers reports whether a node answers a call now, whatever it answers: nodes need not know the service of health.
+// One that a link has brought is there until its gateway says otherwise.
 func (n *node) answers(ctx context.Context) bool {
 	if n.via != nil {
 		return true
@@ -163,7 +163,8 @@ func (n *node) answers(ctx context.Context) bool {
 	return true
 }
 
-// end ends the node's session here, once: for good where it is deregistered, else others go on with it. It does not block.
+// end ends the node's session here, once: for good where it is deregistered, else others go on with it. It does not
+// block.
 func (n *node) end(cause edge.Cause, deregistered bool) {
 	n.over.Do(func() {
 		n.uncount()

@@ -2,7 +2,8 @@ package aip
 
 import "github.com/agora-relay/agora"
 
-// speaks returns as whom a caller speaks who names an id: as the only agent that it may be, else as the one that it names, if it may be that.
+// speaks returns as whom a caller speaks who names an id: as the only agent that it may be, else as the one that it
+// names, if it may be that.
 func (c *caller) speaks(named string) (agora.AgentID, error) {
 	p := c.actor.Principal()
 	if sole, is := p.Sole(); is && !p.Unverified {

@@ -43,7 +43,8 @@ func (o *origin) before(l *presence.Link) bool {
 	return o.Gateway != l.Address && o.Since < l.Since.UnixMicro()
 }
 
-// cardOf returns the card with which a link brings a node here that its gateway offers, and keeps what the node has registered with.
+// cardOf returns the card with which a link brings a node here that its gateway offers, and keeps what the node has
+// registered with.
 func cardOf(p *aip.Peer, l *presence.Link, through []string) (agora.Agent, error) {
 	var info proto.Message
 	media := aip.MediaAgent
@@ -81,8 +82,9 @@ func cardOf(p *aip.Peer, l *presence.Link, through []string) (agora.Agent, error
 
 var errNoNode = errors.New("it is neither an agent nor a toolbox")
 
-// peerOf returns a card as the node that it is to a caller: one that another gateway has is reached at this edge, and so are agents of other dialects. It is nil for one that the
-// caller has itself, or that is reached through it. path is through which gateways the caller asks; nil where it is none.
+// peerOf returns a card as the node that it is to a caller: one that another gateway has is reached at this edge, and
+// so are agents of other dialects. It is nil for one that the caller has itself, or that is reached through it. path is
+// through which gateways the caller asks; nil where it is none.
 func (l *catalog) peerOf(card *agora.Agent, path []string) *aip.Peer {
 	o := originOf(card)
 	if o != nil && o.leadsTo(path) {

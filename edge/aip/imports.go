@@ -69,8 +69,9 @@ func (m *imports) anew() {
 	clear(m.spoken)
 }
 
-// all takes a list of all nodes that the gateway offers, which was asked for at a time. Of what the subscription has spoken of since, and shortly before, its word counts: a gateway of
-// several servers may answer by one that does not know yet.
+// all takes a list of all nodes that the gateway offers, which was asked for at a time. Of what the subscription has
+// spoken of since, and shortly before, its word counts: a gateway of several servers may answer by one that does not
+// know yet.
 func (m *imports) all(peers []*aip.Peer, asked time.Time) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -106,7 +107,8 @@ func (m *imports) update(u *aip.NodeUpdate) {
 	m.offer(id, p)
 }
 
-// offer notes that the gateway offers a node, or does not where p is nil; the caller holds mu. A node that is reached through this gateway, or too far away, is none.
+// offer notes that the gateway offers a node, or does not where p is nil; the caller holds mu. A node that is reached
+// through this gateway, or too far away, is none.
 func (m *imports) offer(id agora.AgentID, p *aip.Peer) {
 	was := m.offered[id]
 	var o *offer
@@ -127,8 +129,8 @@ func (m *imports) offer(id agora.AgentID, p *aip.Peer) {
 	m.queue(id)
 }
 
-// reserve counts an offer for the link, in place of an earlier one or of none, and reports whether there is room for it: what is beyond is left out, which is logged once. The
-// caller holds mu.
+// reserve counts an offer for the link, in place of an earlier one or of none, and reports whether there is room for
+// it: what is beyond is left out, which is logged once. The caller holds mu.
 func (m *imports) reserve(o, was *offer) bool {
 	u, by := m.link.links.node.Usage(), m.owner()
 	more, grows := int64(1), o.size

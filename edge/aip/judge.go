@@ -21,8 +21,8 @@ const (
 	failed                 // it can't be called
 )
 
-// judge returns what a call has said of its node: sent is whether the status is the node's own word. Codes that speak of the call say nothing against the node. A toolbox is
-// gone only with its channel.
+// judge returns what a call has said of its node: sent is whether the status is the node's own word. Codes that speak
+// of the call say nothing against the node. A toolbox is gone only with its channel.
 func judge(toolbox bool, err error, sent *statusOrigin) verdict {
 	code := status.Code(err)
 	switch {
@@ -36,8 +36,9 @@ func judge(toolbox bool, err error, sent *statusOrigin) verdict {
 	return failed
 }
 
-// judged draws from how a call of a node has ended what that says of the node: one that answers lives, and one that fails is deregistered. What this edge
-// can't reach, the edge that holds it probes. It blocks until that is done, so that who hears of the failure finds the node gone.
+// judged draws from how a call of a node has ended what that says of the node: one that answers lives, and one that
+// fails is deregistered. What this edge can't reach, the edge that holds it probes. It blocks until that is done, so
+// that who hears of the failure finds the node gone.
 func (r *registry) judged(caller context.Context, t *target, err error, sent *statusOrigin) {
 	if t.link != nil || caller.Err() != nil {
 		return
@@ -63,7 +64,8 @@ func (r *registry) judged(caller context.Context, t *target, err error, sent *st
 // judgeTime bounds how long a caller waits for a node that has failed to be deregistered.
 const judgeTime = 3 * time.Second
 
-// reportAlive notes that a node has answered a call, or makes one: at the edge that holds it, which is told now and then. Of who is no node nothing is noted.
+// reportAlive notes that a node has answered a call, or makes one: at the edge that holds it, which is told now and
+// then. Of who is no node nothing is noted.
 func (r *registry) reportAlive(at agora.Address) {
 	if n := r.held.of(at); n != nil {
 		n.Alive()

@@ -53,7 +53,8 @@ func newLink(l *links, at presence.Link) *link {
 	return k
 }
 
-// leave has the edge let go of the link, once: for good where it is over, else others go on with the sessions of its nodes. It does not block.
+// leave has the edge let go of the link, once: for good where it is over, else others go on with the sessions of its
+// nodes. It does not block.
 func (k *link) leave(over bool) {
 	if k.leaves.Swap(true) {
 		return
@@ -218,7 +219,8 @@ type updates struct {
 	work   sync.WaitGroup
 }
 
-// subscribe subscribes to the gateway's updates, and returns when the gateway has said that this stands, or has had the time to. Its goroutine ends with ctx.
+// subscribe subscribes to the gateway's updates, and returns when the gateway has said that this stands, or has had the
+// time to. Its goroutine ends with ctx.
 func (k *link) subscribe(ctx context.Context, gateway aip.GatewayServiceClient) (*updates, error) {
 	in, err := gateway.SubscribeToUpdates(ctx, &aip.UpdateSubscriptionRequest{SubscriberId: k.links.cfg.GatewayID})
 	if err != nil {

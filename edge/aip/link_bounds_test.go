@@ -15,7 +15,8 @@ import (
 	wire "github.com/agora-relay/agora/wire/aip"
 )
 
-// TestALinkKeepsNoMoreOfItsGatewaysListThanItMay links a cluster to a gateway whose list is longer than a link may keep, and takes that away again.
+// TestALinkKeepsNoMoreOfItsGatewaysListThanItMay links a cluster to a gateway whose list is longer than a link may
+// keep, and takes that away again.
 func TestALinkKeepsNoMoreOfItsGatewaysListThanItMay(t *testing.T) {
 	t.Parallel()
 	const offered, size = 50, 1 << 20

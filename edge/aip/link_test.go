@@ -55,7 +55,8 @@ func pair(t *testing.T, edges int) (one, two *site) {
 	return one, two
 }
 
-// converses holds a session of three messages with an agent by an edge, and fails the test unless each is answered as it is.
+// converses holds a session of three messages with an agent by an edge, and fails the test unless each is answered as
+// it is.
 func (s *site) converses(k int, with string) {
 	s.t.Helper()
 	c := s.session(k)

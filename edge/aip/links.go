@@ -43,8 +43,9 @@ type linkState struct {
 	Error   string `json:"error,omitempty"`
 }
 
-// Link links the cluster to the gateway at an address, for a tenant; the default one if that is empty. Its nodes come in the background, by this edge if it may. A link that stands
-// stays as it is. INVALID_REQUEST for an address that is none, FORBIDDEN where it may not be dialled, UNAVAILABLE.
+// Link links the cluster to the gateway at an address, for a tenant; the default one if that is empty. Its nodes come
+// in the background, by this edge if it may. A link that stands stays as it is. INVALID_REQUEST for an address that is
+// none, FORBIDDEN where it may not be dialled, UNAVAILABLE.
 func (d *Door) Link(ctx context.Context, tenant, address string) error {
 	address, err := dial.Canonical(address)
 	if err != nil {

@@ -12,7 +12,8 @@ import (
 	"github.com/agora-relay/agora/presence"
 )
 
-// links are the cluster's links to gateways of others, as one edge sees them: of each, one edge at a time has the nodes.
+// links are the cluster's links to gateways of others, as one edge sees them: of each, one edge at a time has the
+// nodes.
 type links struct {
 	*shared
 	channels *channels
@@ -98,7 +99,8 @@ func (l *links) run() {
 	}
 }
 
-// every is the time between two looks, and lasts how long an edge holds a link after one: so another takes it over within a lease.
+// every is the time between two looks, and lasts how long an edge holds a link after one: so another takes it over
+// within a lease.
 func (l *links) every() time.Duration {
 	return max(min(l.node.Config().Lease/10, time.Second), 20*time.Millisecond)
 }
@@ -149,7 +151,8 @@ func (l *links) make(ctx context.Context) error {
 	return nil
 }
 
-// tend takes a link, holds it on, or lets go of it. An edge that can't serve agents now takes none, and keeps those that it has: no other edge may be better off.
+// tend takes a link, holds it on, or lets go of it. An edge that can't serve agents now takes none, and keeps those
+// that it has: no other edge may be better off.
 func (l *links) tend(ctx context.Context, at *presence.Link) error {
 	k := l.of(*at)
 	switch {

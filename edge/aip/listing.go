@@ -11,7 +11,8 @@ import (
 	"github.com/agora-relay/agora/wire/aip"
 )
 
-// listings keeps nodes as they stand in the answer to a registration, which has all nodes that there are: each is encoded once. The zero value is ready to use.
+// listings keeps nodes as they stand in the answer to a registration, which has all nodes that there are: each is
+// encoded once. The zero value is ready to use.
 type listings struct {
 	mu    sync.Mutex // guards the fields below
 	all   map[agora.Address]listing
@@ -24,7 +25,8 @@ type listing struct {
 	peer []byte
 }
 
-// registerAnswer returns the answer to an agent that has registered: all nodes, as far as there is room for them. One that may not see the directory is told of itself alone.
+// registerAnswer returns the answer to an agent that has registered: all nodes, as far as there is room for them. One
+// that may not see the directory is told of itself alone.
 func (l *catalog) registerAnswer(ctx context.Context, c *caller, self *agora.Agent) (any, error) {
 	if aip.PathOf(ctx) == nil { // else it is a gateway, which is told through which others each node is reached
 		known, err := l.encoded(ctx, c)
@@ -72,7 +74,8 @@ func (l *catalog) encoded(ctx context.Context, c *caller) ([][]byte, error) {
 	return known, nil
 }
 
-// split returns the nodes of a directory as they are kept, with nil for each that is not, and which those are, by their places.
+// split returns the nodes of a directory as they are kept, with nil for each that is not, and which those are, by their
+// places.
 func (l *listings) split(tenant string, all func(func(presence.Listed) bool)) (known [][]byte, unknown map[int]presence.Listed) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -90,7 +93,8 @@ func (l *listings) split(tenant string, all func(func(presence.Listed) bool)) (k
 	return known, unknown
 }
 
-// list puts some of the nodes that are not kept in their places, and keeps them; nil stays in those of nodes that are gone.
+// list puts some of the nodes that are not kept in their places, and keeps them; nil stays in those of nodes that are
+// gone.
 func (l *catalog) list(ctx context.Context, c *caller, at [][]byte, unknown map[int]presence.Listed, some []int) error {
 	cards, places := make([]agora.Agent, 0, len(some)), make(map[agora.AgentID]int, len(some))
 	for _, place := range some {

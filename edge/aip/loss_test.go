@@ -277,7 +277,8 @@ func (d *dialled) HandleConn(_ context.Context, e stats.ConnStats) {
 	}
 }
 
-// A node that goes between being dialled and being registered must not be taken for one that is there: what is sent to it waits for its return.
+// A node that goes between being dialled and being registered must not be taken for one that is there: what is sent to
+// it waits for its return.
 func TestANodeThatIsLostWhileItsSessionIsOpenedIsNotThere(t *testing.T) {
 	t.Parallel()
 	s := open(t, setup{

@@ -15,8 +15,8 @@ import (
 	"github.com/agora-relay/agora/wire/aip"
 )
 
-// transportStream is what of a call gRPC reads its messages from. With it a message is read piece by piece, so that no more of it has come than was counted; gRPC itself
-// invites a whole message at once, however large it says that it is.
+// transportStream is what of a call gRPC reads its messages from. With it a message is read piece by piece, so that no
+// more of it has come than was counted; gRPC itself invites a whole message at once, however large it says that it is.
 type transportStream interface {
 	ReadMessageHeader(header []byte) error
 	Read(n int) (mem.BufferSlice, error)
@@ -184,7 +184,8 @@ func (m *messages) inflates() (encoding.Compressor, error) {
 	return c, nil
 }
 
-// inflated undoes the compression of a message, which may not be larger than the bound afterwards. What comes out is counted, too.
+// inflated undoes the compression of a message, which may not be larger than the bound afterwards. What comes out is
+// counted, too.
 func (m *messages) inflated(c encoding.Compressor, data mem.BufferSlice) (mem.BufferSlice, error) {
 	defer data.Free()
 	in := data.Reader()

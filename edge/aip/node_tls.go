@@ -8,7 +8,8 @@ import (
 	"google.golang.org/grpc/credentials"
 )
 
-// nodeTLS speaks TLS with nodes as it is set up at the time of each handshake: certificates are replaced while the edge runs.
+// nodeTLS speaks TLS with nodes as it is set up at the time of each handshake: certificates are replaced while the edge
+// runs.
 type nodeTLS struct {
 	credentials.TransportCredentials
 	now func() *tls.Config

@@ -10,7 +10,8 @@ import (
 	"google.golang.org/grpc/peer"
 )
 
-// CallerAddr returns the address that the connection of a call says it comes from; nil where the context is not one of a call.
+// CallerAddr returns the address that the connection of a call says it comes from; nil where the context is not one of
+// a call.
 func CallerAddr(ctx context.Context) net.Addr {
 	if p, ok := peer.FromContext(ctx); ok {
 		return p.Addr
@@ -18,7 +19,8 @@ func CallerAddr(ctx context.Context) net.Addr {
 	return nil
 }
 
-// Codes returns how many calls have ended with each code, all codes that there are, by the names of the protocol, such as INVALID_ARGUMENT.
+// Codes returns how many calls have ended with each code, all codes that there are, by the names of the protocol, such
+// as INVALID_ARGUMENT.
 func (c *Counted) Codes() iter.Seq2[string, int64] {
 	return func(yield func(string, int64) bool) {
 		for code := range c.by {

@@ -24,8 +24,8 @@ const policyName = "agora_nodes"
 
 func init() { balancer.Register(policy{}) } // gRPC finds policies by their names, and in no other way
 
-// policy is the load balancing of the one gRPC channel of an edge: a call goes to the channel that its context names, and to no other. It is a [balancer.Builder], and a
-// [balancer.Picker].
+// policy is the load balancing of the one gRPC channel of an edge: a call goes to the channel that its context names,
+// and to no other. It is a [balancer.Builder], and a [balancer.Picker].
 type policy struct{}
 
 // Name implements balancer.Builder.
@@ -107,7 +107,7 @@ func (ch *channel) open() error {
 		return cant
 	}
 	at := resolver.Address{Addr: ch.at.address, ServerName: authority(ch.at.address), Attributes: attributes.New(channelKey{}, ch)}
-	//lint:ignore SA1019 what is deprecated is more than one address
+	// lint:ignore SA1019 what is deprecated is more than one address
 	sub, err := ch.all.nodes.NewSubConn([]resolver.Address{at}, balancer.NewSubConnOptions{StateListener: ch.becomes})
 	if err != nil {
 		return cant

@@ -10,5 +10,6 @@ type QuietConn struct {
 	counter Counter
 }
 
-// NewQuietConn returns a QuietConn that is another connection, which is its own from now on. counter is told what comes over it; nobody is if nil.
+// NewQuietConn returns a QuietConn that is another connection, which is its own from now on. counter is told what comes
+// over it; nobody is if nil.
 func NewQuietConn(c net.Conn, counter Counter) *QuietConn { return &QuietConn{c, counter} }

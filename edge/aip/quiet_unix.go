@@ -10,8 +10,9 @@ import (
 	"google.golang.org/grpc/mem"
 )
 
-// QuietConn is a connection that gRPC reads without holding a buffer while nothing comes. With a connection of the net package gRPC does so by itself, and with
-// no other: this is for who has a type of its own, which embeds it. A connection that is not plain TCP is read as any. One goroutine reads.
+// QuietConn is a connection that gRPC reads without holding a buffer while nothing comes. With a connection of the net
+// package gRPC does so by itself, and with no other: this is for who has a type of its own, which embeds it. A
+// connection that is not plain TCP is read as any. One goroutine reads.
 type QuietConn struct {
 	net.Conn
 	counter Counter
@@ -26,7 +27,8 @@ type QuietConn struct {
 	err  error
 }
 
-// NewQuietConn returns a QuietConn that is another connection, which is its own from now on. counter is told what comes over it; nobody is if nil.
+// NewQuietConn returns a QuietConn that is another connection, which is its own from now on. counter is told what comes
+// over it; nobody is if nil.
 func NewQuietConn(c net.Conn, counter Counter) *QuietConn {
 	q := &QuietConn{Conn: c, counter: counter}
 	if tcp, is := c.(*net.TCPConn); is {
@@ -36,7 +38,8 @@ func NewQuietConn(c net.Conn, counter Counter) *QuietConn {
 	return q
 }
 
-// ReadOnReady is what gRPC reads by, where a connection has it: it waits until something comes, and takes a buffer of the pool only then.
+// ReadOnReady is what gRPC reads by, where a connection has it: it waits until something comes, and takes a buffer of
+// the pool only then.
 func (q *QuietConn) ReadOnReady(size int, pool mem.BufferPool) (*[]byte, int, error) {
 	q.size, q.pool = size, pool
 	if q.raw == nil {

@@ -10,7 +10,8 @@ import (
 	"github.com/agora-relay/agora/wire/aip"
 )
 
-// registry is the nodes of the cluster as one edge knows them: those that it holds, and what it has found of others. It implements [edge.Adopter].
+// registry is the nodes of the cluster as one edge knows them: those that it holds, and what it has found of others. It
+// implements [edge.Adopter].
 type registry struct {
 	*shared
 	channels *channels
@@ -167,7 +168,8 @@ func (r *registry) alive(ctx context.Context, a *edge.Actor, id agora.AgentID) e
 	return a.Alive(ctx, id)
 }
 
-// update has a node be as its card says, wherever it is held. AGENT_NOT_FOUND where there is none, INVALID_REQUEST where it is to register anew.
+// update has a node be as its card says, wherever it is held. AGENT_NOT_FOUND where there is none, INVALID_REQUEST
+// where it is to register anew.
 func (r *registry) update(ctx context.Context, a *edge.Actor, card agora.Agent) error {
 	if err := keeps(ctx, a, &card); err != nil {
 		return err
@@ -178,7 +180,8 @@ func (r *registry) update(ctx context.Context, a *edge.Actor, card agora.Agent) 
 	return a.Update(ctx, card)
 }
 
-// keeps returns INVALID_REQUEST where a node would have another address, or be of another kind, than it has registered with: then it is to register anew.
+// keeps returns INVALID_REQUEST where a node would have another address, or be of another kind, than it has registered
+// with: then it is to register anew.
 func keeps(ctx context.Context, a *edge.Actor, card *agora.Agent) error {
 	was, err := a.Directory().Own(ctx, card.ID)
 	switch {

@@ -14,7 +14,8 @@ import (
 	"github.com/agora-relay/agora/wire/aip"
 )
 
-// router serves sessions and calls of tools: by the nodes that are called, or by the mailboxes of agents of other dialects.
+// router serves sessions and calls of tools: by the nodes that are called, or by the mailboxes of agents of other
+// dialects.
 type router struct {
 	*shared
 	channels *channels
@@ -34,7 +35,8 @@ type opening struct {
 	lives    int64         // ticks when it was last noted that who calls lives
 }
 
-// routeAgent answers RouteAgentCalling: it reads the first message, and has the session served by the way in which its receiver is reached.
+// routeAgent answers RouteAgentCalling: it reads the first message, and has the session served by the way in which its
+// receiver is reached.
 func (r *router) routeAgent(s grpc.ServerStream) (err error) {
 	begun := time.Now()
 	r.stats.Calls.Add(1)
@@ -120,7 +122,8 @@ func (r *router) lives(o *opening) {
 	}
 }
 
-// follows checks a later message of the session, and has it name its sender as the first one does. Nobody speaks for another, nor to another.
+// follows checks a later message of the session, and has it name its sender as the first one does. Nobody speaks for
+// another, nor to another.
 func (o *opening) follows(f *aip.Frame) error {
 	e, err := aip.ReadEnvelope(f.Bytes())
 	if err != nil {

@@ -45,8 +45,8 @@ func gatewayService() *grpc.ServiceDesc {
 	return &s
 }
 
-// nodeServices are AgentService and ToolService: who calls an agent of another dialect at the address that it is listed with, which is that of an edge, calls it
-// there as a node is called directly.
+// nodeServices are AgentService and ToolService: who calls an agent of another dialect at the address that it is listed
+// with, which is that of an edge, calls it there as a node is called directly.
 func nodeServices() []*grpc.ServiceDesc {
 	agent, tool := aip.AgentService_ServiceDesc, aip.ToolService_ServiceDesc
 	agent.HandlerType, tool.HandlerType = (*any)(nil), (*any)(nil)

@@ -168,8 +168,8 @@ func (b bearer) GetRequestMetadata(context.Context, ...string) (map[string]strin
 
 func (bearer) RequireTransportSecurity() bool { return false }
 
-// node is an agent and a toolbox of the protocol, by bare gRPC: what it does with a call is the test's. By default it answers each message of a session by
-// its own content, and a tool by its arguments.
+// node is an agent and a toolbox of the protocol, by bare gRPC: what it does with a call is the test's. By default it
+// answers each message of a session by its own content, and a tool by its arguments.
 type node struct {
 	wire.UnimplementedAgentServiceServer
 	wire.UnimplementedToolServiceServer

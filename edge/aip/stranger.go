@@ -73,7 +73,8 @@ func (c *stranger) free() {
 // interruptKey finds what interrupts the reads of a call in its context.
 type interruptKey struct{}
 
-// arrive is asked of each call as soon as its header is there. Reads of its messages wait for the context that it returns, which can be ended here.
+// arrive is asked of each call as soon as its header is there. Reads of its messages wait for the context that it
+// returns, which can be ended here.
 func (i *interceptor) arrive(ctx context.Context, call *tap.Info) (context.Context, error) {
 	ctx, err := i.keepPagesOut(ctx, call)
 	if err != nil {
@@ -91,7 +92,8 @@ func interruptOf(ctx context.Context) context.CancelFunc {
 	return func() {}
 }
 
-// arrivals is the address of a connection that counts the calls over it whose callers are not known yet. What has come over it may be theirs.
+// arrivals is the address of a connection that counts the calls over it whose callers are not known yet. What has come
+// over it may be theirs.
 type arrivals interface {
 	Arrived() // a call has
 	Settled() // it was let in or refused, or has its whole message

@@ -17,8 +17,8 @@ import (
 	"github.com/agora-relay/agora/wire/aip"
 )
 
-// SubscribeToUpdates implements the protocol's method: what is there now comes as ADDED first, and then what changes. So whoever asks for the nodes and subscribes, in
-// whatever order, misses none.
+// SubscribeToUpdates implements the protocol's method: what is there now comes as ADDED first, and then what changes.
+// So whoever asks for the nodes and subscribes, in whatever order, misses none.
 func (g gateway) SubscribeToUpdates(in *aip.UpdateSubscriptionRequest, out grpc.ServerStreamingServer[aip.NodeUpdate]) error {
 	c := callerOf(out.Context())
 	s, err := subscribes(c, in)
@@ -68,7 +68,8 @@ type feed struct {
 	seed    maphash.Seed
 }
 
-// tell tells of changes that the subscriber is to hear of: of each node once how it is, and that it is gone. It blocks while the subscriber does not read.
+// tell tells of changes that the subscriber is to hear of: of each node once how it is, and that it is gone. It blocks
+// while the subscriber does not read.
 func (f *feed) tell(ctx context.Context, changes []directory.Change) error {
 	var cards []agora.Agent
 	for i := range changes {
@@ -113,7 +114,8 @@ func (f *feed) whole(ctx context.Context, cards []agora.Agent) (map[agora.AgentI
 	}
 }
 
-// update returns what the subscriber is to be told of a node that is as a card says, or gone where that is nil; nil for nothing new.
+// update returns what the subscriber is to be told of a node that is as a card says, or gone where that is nil; nil for
+// nothing new.
 func (f *feed) update(id agora.AgentID, card *agora.Agent) *aip.NodeUpdate {
 	was, known := f.told[id]
 	var p *aip.Peer

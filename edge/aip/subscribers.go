@@ -129,7 +129,8 @@ func (a *subscribers) leave(by agora.Address, ids []agora.AgentID) bool {
 	return len(a.all[by]) > 0
 }
 
-// Unsubscribe implements the protocol's method: the subscriber's streams, at every edge, tell of some nodes no more, and end where they tell of none.
+// Unsubscribe implements the protocol's method: the subscriber's streams, at every edge, tell of some nodes no more,
+// and end where they tell of none.
 func (g gateway) Unsubscribe(ctx context.Context, in *aip.UnsubscribeRequest) (*aip.UnsubscribeResponse, error) {
 	c := callerOf(ctx)
 	id, err := c.speaks(in.GetSubscriberId())

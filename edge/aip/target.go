@@ -29,8 +29,8 @@ func (t *target) place() place {
 	return place{t.tenant, t.address, string(t.id)}
 }
 
-// recent is the nodes that were found of late: those of a moment ago are called without another look at presence, and those of the last minute while presence
-// can't be asked. The zero value is ready to use.
+// recent is the nodes that were found of late: those of a moment ago are called without another look at presence, and
+// those of the last minute while presence can't be asked. The zero value is ready to use.
 type recent struct {
 	mu     sync.Mutex // guards the fields below
 	all    map[agora.Address]recently
@@ -47,12 +47,14 @@ const (
 	recentFor  = time.Minute // how long a node that was found is known while presence can't be asked
 	recentMost = 10000
 
-	// believedFor is how long a node is called after another edge has ended its session. What this edge does to it counts at once.
+	// believedFor is how long a node is called after another edge has ended its session. What this edge does to it
+	// counts at once.
 	believedFor = 250 * time.Millisecond
 )
 
-// find looks up who is called: a node that was found a moment ago is known without a look at presence. NOT_FOUND where there is nobody of that name, FORBIDDEN, and UNAVAILABLE
-// while presence can't tell and it was not called in the last minute.
+// find looks up who is called: a node that was found a moment ago is known without a look at presence. NOT_FOUND where
+// there is nobody of that name, FORBIDDEN, and UNAVAILABLE while presence can't tell and it was not called in the last
+// minute.
 func (r *recent) find(ctx context.Context, c *caller, id agora.AgentID) (*target, error) {
 	if err := c.actor.MayAddress(id); err != nil {
 		return nil, err
@@ -85,7 +87,8 @@ func (r *recent) find(ctx context.Context, c *caller, id agora.AgentID) (*target
 	return t, nil
 }
 
-// believed returns a node that was found a moment ago, and was not doubted since; nil where there is none. doubts is for put, of what is found from now on.
+// believed returns a node that was found a moment ago, and was not doubted since; nil where there is none. doubts is
+// for put, of what is found from now on.
 func (r *recent) believed(at agora.Address) (t *target, doubts uint64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -133,7 +136,8 @@ func (r *recent) forget(at agora.Address) {
 	delete(r.all, at)
 }
 
-// speaks returns as whose what a node says counts at this edge: its principal's, where this edge holds its session; else it is known by its id and its tenant alone.
+// speaks returns as whose what a node says counts at this edge: its principal's, where this edge holds its session;
+// else it is known by its id and its tenant alone.
 func (r *registry) speaks(t *target) *edge.Actor {
 	if n := r.held.of(agora.ToAgent(t.tenant, t.id)); n != nil {
 		return n.session.Actor()

@@ -71,8 +71,9 @@ func (c *toolCall) sign() {
 	}
 }
 
-// checks holds a call to what the toolbox has declared, to the tasks of its caller, and to the workspaces of both, as a call by any other door. Arguments that are no JSON
-// are the toolbox's affair, where it has declared none that they would have to fit, and nobody a workspace.
+// checks holds a call to what the toolbox has declared, to the tasks of its caller, and to the workspaces of both, as a
+// call by any other door. Arguments that are no JSON are the toolbox's affair, where it has declared none that they
+// would have to fit, and nobody a workspace.
 func (r *router) checks(ctx context.Context, c *toolCall, t *target) error {
 	tool := carrier.Tool{Name: string(c.Tool)}
 	if arguments := bytes.Trim(c.Arguments, " \t\r\n"); len(arguments) > 0 {

@@ -7,7 +7,8 @@ import (
 	"google.golang.org/grpc/stats"
 )
 
-// statusOrigin says whether a call's status was sent by its callee, and is not what gRPC makes of a connection that is lost, or never came to be.
+// statusOrigin says whether a call's status was sent by its callee, and is not what gRPC makes of a connection that is
+// lost, or never came to be.
 type statusOrigin struct{ atomic.Bool }
 
 type statusOriginKey struct{}
@@ -18,7 +19,8 @@ func observed(ctx context.Context) (context.Context, *statusOrigin) {
 	return context.WithValue(ctx, statusOriginKey{}, s), s
 }
 
-// observer observes the trailers that callees send, and the ends of connections. It is the stats.Handler of the gRPC channel.
+// observer observes the trailers that callees send, and the ends of connections. It is the stats.Handler of the gRPC
+// channel.
 type observer struct{}
 
 // TagRPC implements stats.Handler.

@@ -109,8 +109,9 @@ func (u *unfinished) status(stream uint32) string {
 	}
 }
 
-// TestNoMessageIsReadOfACallerThatIsNotLetIn begins a message at every method that the door offers and does not finish it. A stranger
-// hears that credentials are missing, and at the few methods that need none that the message is too large.
+// TestNoMessageIsReadOfACallerThatIsNotLetIn begins a message at every method that the door offers and does not finish
+// it. A stranger hears that credentials are missing, and at the few methods that need none that the message is too
+// large.
 func TestNoMessageIsReadOfACallerThatIsNotLetIn(t *testing.T) {
 	t.Parallel()
 	s := open(t, setup{Options: agoratest.Options{Node: edge.Config{Auth: folk{}}}})
@@ -136,7 +137,8 @@ func TestNoMessageIsReadOfACallerThatIsNotLetIn(t *testing.T) {
 	}
 }
 
-// The messages of strangers count among the bytes of strangers, and their calls have places there; others are served meanwhile.
+// The messages of strangers count among the bytes of strangers, and their calls have places there; others are served
+// meanwhile.
 func TestUnfinishedMessagesOfStrangersCount(t *testing.T) {
 	t.Parallel()
 	s := open(t, setup{Options: agoratest.Options{Node: edge.Config{Auth: folk{}}}})
@@ -183,7 +185,8 @@ func TestStrangersThatWatchGiveWay(t *testing.T) {
 	}
 }
 
-// What is held of unfinished messages of callers with credentials stays within half of limits.queued: who would hold more is refused, and others are served.
+// What is held of unfinished messages of callers with credentials stays within half of limits.queued: who would hold
+// more is refused, and others are served.
 func TestUnfinishedMessagesOfAPrincipalAreBounded(t *testing.T) {
 	t.Parallel()
 	const queued, most = 16 << 20, 8 << 20

@@ -8,8 +8,9 @@ import (
 	"github.com/agora-relay/agora"
 )
 
-// Answer decides by a reply of the agent that was asked: m is one to the approval's box, From that agent, its body an object with the boolean approved, and maybe the text note. Errors
-// are those of Decide, and FORBIDDEN where it is not from whom was asked, INVALID_REQUEST where its body is no decision.
+// Answer decides by a reply of the agent that was asked: m is one to the approval's box, From that agent, its body an
+// object with the boolean approved, and maybe the text note. Errors are those of Decide, and FORBIDDEN where it is not
+// from whom was asked, INVALID_REQUEST where its body is no decision.
 func (a *Approvals) Answer(ctx context.Context, m *agora.Message) (Approval, error) {
 	n, err := a.entryOf(ctx, m.To.Tenant, m.To.Space)
 	if err != nil {
@@ -33,7 +34,8 @@ func (a *Approvals) Answer(ctx context.Context, m *agora.Message) (Approval, err
 	return a.decide(ctx, n, &v)
 }
 
-// ParseVerdict reads a decision: a JSON object with the boolean approved, and maybe the text note. Others of its keys mean nothing. INVALID_REQUEST where it is none.
+// ParseVerdict reads a decision: a JSON object with the boolean approved, and maybe the text note. Others of its keys
+// mean nothing. INVALID_REQUEST where it is none.
 func ParseVerdict(body []byte) (v Verdict, err error) {
 	bad := agora.Errorf(agora.InvalidRequest, `a decision is an object with "approved": true or false`)
 	d := json.NewDecoder(bytes.NewReader(body))

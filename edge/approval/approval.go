@@ -1,4 +1,5 @@
-// Package approval keeps what agents ask approval for, and who has decided it, in the cluster's book: asked once, decided once, whatever edge is asked.
+// Package approval keeps what agents ask approval for, and who has decided it, in the cluster's book: asked once,
+// decided once, whatever edge is asked.
 package approval
 
 import (
@@ -27,7 +28,8 @@ const (
 	Expired  State = "expired" // nobody has decided in time: it is not approved
 )
 
-// Approval is what an agent has asked approval for, and how that was decided. Its slices are shared, and not to be changed.
+// Approval is what an agent has asked approval for, and how that was decided. Its slices are shared, and not to be
+// changed.
 type Approval struct {
 	Tenant  string
 	Seq     uint64          // where it stands in the book: those asked later stand behind it
@@ -60,7 +62,8 @@ type Verdict struct {
 // ErrDecided is what a [DecidedError] is.
 var ErrDecided = errors.New("the approval is decided already")
 
-// DecidedError says that somebody else has decided, or otherwise, or that it was too late. To an agent it is INVALID_REQUEST.
+// DecidedError says that somebody else has decided, or otherwise, or that it was too late. To an agent it is
+// INVALID_REQUEST.
 type DecidedError struct{ Stands Approval }
 
 func (e *DecidedError) Error() string {
@@ -92,8 +95,9 @@ const (
 	maxBy      = 1 << 10
 )
 
-// Approvals are those of all of the cluster, as one edge knows them. Its methods may be called at the same time. What is asked and decided
-// survives every edge, since the book has it; each edge has a replica of that, within the book's own bounds.
+// Approvals are those of all of the cluster, as one edge knows them. Its methods may be called at the same time. What
+// is asked and decided survives every edge, since the book has it; each edge has a replica of that, within the book's
+// own bounds.
 type Approvals struct {
 	cfg       Config
 	ctx       context.Context // ends with Close
@@ -105,7 +109,8 @@ type Approvals struct {
 	toDecided latency.Histogram
 }
 
-// Totals count since the start what was decided through this edge, so that they can be added up over edges. They may be read at any time.
+// Totals count since the start what was decided through this edge, so that they can be added up over edges. They may be
+// read at any time.
 type Totals struct{ Asked, Approved, Denied, Expired atomic.Int64 }
 
 // Counts are how many approvals are in each state now, in all of the cluster.
@@ -144,7 +149,8 @@ func (a *Approvals) Counts() Counts {
 	return Counts{n(Pending), n(Approved), n(Denied), n(Expired)}
 }
 
-// Synced returns nil while the replica has all that the book had when it was looked at last, a second or two ago at most; else UNAVAILABLE.
+// Synced returns nil while the replica has all that the book had when it was looked at last, a second or two ago at
+// most; else UNAVAILABLE.
 func (a *Approvals) Synced() error { return a.replica.synced() }
 
 var (

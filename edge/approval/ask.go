@@ -10,9 +10,11 @@ import (
 	"github.com/agora-relay/agora/broker"
 )
 
-// Ask stores what an agent asks approval for, once for each tenant, agent and id: asked again, it returns what stands. Of q it takes Tenant, ID, Agent, Owner, To, Request,
-// Head and Trace, and Expires where that is sooner than Config.Expiry says. It tries until ctx is over. Errors: INVALID_REQUEST where another request stands under that id, or
-// something of q is not as it must be; TIMEOUT where Expires has passed; MESSAGE_TOO_LARGE; RATE_LIMITED where too much is pending; UNAVAILABLE, after which it may stand or not.
+// Ask stores what an agent asks approval for, once for each tenant, agent and id: asked again, it returns what stands.
+// Of q it takes Tenant, ID, Agent, Owner, To, Request, Head and Trace, and Expires where that is sooner than
+// Config.Expiry says. It tries until ctx is over. Errors: INVALID_REQUEST where another request stands under that id,
+// or something of q is not as it must be; TIMEOUT where Expires has passed; MESSAGE_TOO_LARGE; RATE_LIMITED where too
+// much is pending; UNAVAILABLE, after which it may stand or not.
 func (a *Approvals) Ask(ctx context.Context, q Approval) (Approval, error) {
 	q.Tenant, q.Owner = cmp.Or(q.Tenant, agora.DefaultTenant), ownerOf(q.Owner)
 	if err := q.check(); err != nil {

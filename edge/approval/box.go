@@ -12,8 +12,8 @@ import (
 // boxSize is the length of a box's name: a letter, and 160 bits.
 const boxSize = 1 + 40
 
-// Box returns the name of the answer box that a request for approval names, and under which it stands in the book: the same for the same asker and id. It
-// begins with "a", as no name of a call's box does.
+// Box returns the name of the answer box that a request for approval names, and under which it stands in the book: the
+// same for the same asker and id. It begins with "a", as no name of a call's box does.
 func Box(tenant string, agent agora.AgentID, id string) string {
 	h := sha256.New()
 	for _, s := range [...]string{tenant, string(agent), id} {

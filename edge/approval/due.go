@@ -46,7 +46,8 @@ func (d *deadlines) next() (time.Time, bool) {
 	return d.heap[0].wakes, true
 }
 
-// due returns one that is due at a time, which is due again a while after it: by then it is decided, or is to be tried again. nil where none is due.
+// due returns one that is due at a time, which is due again a while after it: by then it is decided, or is to be tried
+// again. nil where none is due.
 func (d *deadlines) due(now time.Time) *entry {
 	if at, ok := d.next(); !ok || at.After(now) {
 		return nil

@@ -20,8 +20,8 @@ func (a *Approvals) follow() {
 	}
 }
 
-// CatchUp blocks until the replica has what the book has now: what was asked and decided before, at whatever edge. UNAVAILABLE where the book can't be read, the edge closes,
-// or ctx is over.
+// CatchUp blocks until the replica has what the book has now: what was asked and decided before, at whatever edge.
+// UNAVAILABLE where the book can't be read, the edge closes, or ctx is over.
 func (a *Approvals) CatchUp(ctx context.Context) error {
 	last, err := a.cfg.Book.Last(ctx)
 	if err != nil {
@@ -97,7 +97,8 @@ func (a *Approvals) expire() {
 	}
 }
 
-// expireDue has expire what is due, one after the other. The first that can't be stored ends it: all are tried again later.
+// expireDue has expire what is due, one after the other. The first that can't be stored ends it: all are tried again
+// later.
 func (a *Approvals) expireDue() {
 	for a.ctx.Err() == nil {
 		n := a.replica.due(a.cfg.Now())

@@ -29,8 +29,8 @@ func caughtUp(t *testing.T, all ...*Approvals) {
 	}
 }
 
-// TestEachLevelHasItsShareOfWhatIsPending asks, at two edges in turns, by one agent, by one principal with as many agents as it likes, and by one tenant
-// with as many principals, until that is refused: then others are served.
+// TestEachLevelHasItsShareOfWhatIsPending asks, at two edges in turns, by one agent, by one principal with as many
+// agents as it likes, and by one tenant with as many principals, until that is refused: then others are served.
 func TestEachLevelHasItsShareOfWhatIsPending(t *testing.T) {
 	t.Parallel()
 	for level, c := range map[string]struct {

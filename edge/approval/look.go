@@ -58,8 +58,8 @@ func (f *Filter) Matches(d *Approval) bool {
 
 const mostListed = 1000
 
-// List returns a tenant's approvals as the replica has them, those asked first first; more says that there are others. It does not block; CatchUp has
-// the replica be as the book is.
+// List returns a tenant's approvals as the replica has them, those asked first first; more says that there are others.
+// It does not block; CatchUp has the replica be as the book is.
 func (a *Approvals) List(tenant string, f Filter) (all []Approval, more bool) {
 	if f.Most <= 0 || f.Most > mostListed {
 		f.Most = mostListed
@@ -67,12 +67,14 @@ func (a *Approvals) List(tenant string, f Filter) (all []Approval, more bool) {
 	return a.replica.list(tenant, &f)
 }
 
-// Pending returns what an agent is asked for, at most 1,000, in no order. It costs next to nothing while nothing is pending at all.
+// Pending returns what an agent is asked for, at most 1,000, in no order. It costs next to nothing while nothing is
+// pending at all.
 func (a *Approvals) Pending(tenant string, to agora.AgentID) []Approval {
 	return a.replica.pendingFor(tenant, to)
 }
 
-// IsPending reports whether an approval is pending, as the replica has it. It costs next to nothing while nothing is pending at all.
+// IsPending reports whether an approval is pending, as the replica has it. It costs next to nothing while nothing is
+// pending at all.
 func (a *Approvals) IsPending(tenant string, asker, to agora.AgentID, id string) bool {
 	return a.replica.isPending(tenant, asker, to, id)
 }
@@ -89,8 +91,8 @@ const (
 	askTime  = 5 * time.Second
 )
 
-// Await blocks until an approval is decided, at whatever edge, and returns it. Errors: NOT_FOUND where there is none; UNAVAILABLE where it was lost, the edge closes, or ctx is
-// over. While the book can't be reached it waits on.
+// Await blocks until an approval is decided, at whatever edge, and returns it. Errors: NOT_FOUND where there is none;
+// UNAVAILABLE where it was lost, the edge closes, or ctx is over. While the book can't be reached it waits on.
 func (a *Approvals) Await(ctx context.Context, tenant string, agent agora.AgentID, id string) (Approval, error) {
 	box := Box(tenant, agent, id)
 	n, err := a.entryOf(ctx, tenant, box)

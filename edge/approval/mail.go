@@ -12,14 +12,17 @@ import (
 type Mailer interface {
 	// Awaited reports whether somebody waits for a decision, at whatever edge. It may take a round trip.
 	Awaited(ctx context.Context, a *Approval) bool
-	// DeliverDecision mails a decision to its asker: once, however many edges do so within the log's duplicate window. Its error has it be tried again.
+	// DeliverDecision mails a decision to its asker: once, however many edges do so within the log's duplicate window.
+	// Its error has it be tried again.
 	DeliverDecision(ctx context.Context, a *Approval) error
 }
 
-// MailBy has decisions be mailed to askers that do not wait for them. Without it none are. It is called before the first call of Ask or Decide.
+// MailBy has decisions be mailed to askers that do not wait for them. Without it none are. It is called before the
+// first call of Ask or Decide.
 func (a *Approvals) MailBy(m Mailer) { a.outbox.mailBy(m) }
 
-// How soon decisions are mailed: by the edge that has decided at once, by the others in case that edge has died meanwhile.
+// How soon decisions are mailed: by the edge that has decided at once, by the others in case that edge has died
+// meanwhile.
 const (
 	mailLater = 2 * time.Second  // after a decision of another edge, at the soonest; at the latest twice that
 	mailRetry = time.Second      // after a failure

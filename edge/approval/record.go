@@ -61,8 +61,8 @@ func appendVerdict(b []byte, says byte, v *Verdict, mail bool) []byte {
 	return appendBytes(b, v.Answer)
 }
 
-// decide returns the approval as an entry of the book decides it. One that comes too late by the clock of the log changes nothing: what nobody has decided in time is not approved, whoever
-// has stored that.
+// decide returns the approval as an entry of the book decides it. One that comes too late by the clock of the log
+// changes nothing: what nobody has decided in time is not approved, whoever has stored that.
 func (a *Approval) decide(e *broker.Entry) (*Approval, error) {
 	r := fields{rest: e.Body}
 	r.version()

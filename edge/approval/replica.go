@@ -12,7 +12,8 @@ import (
 	"github.com/agora-relay/agora/broker"
 )
 
-// replica is what one edge has of the book. Its methods may be called at the same time, but for those whose caller holds mu.
+// replica is what one edge has of the book. Its methods may be called at the same time, but for those whose caller
+// holds mu.
 type replica struct {
 	log     *slog.Logger
 	outbox  *outbox         // has what is decided
@@ -148,8 +149,8 @@ func (r *replica) refreshed(opened, decision *broker.Entry) (*entry, error) {
 	return n, nil
 }
 
-// open takes in a record that opens an approval. One by the leader's word takes the place of an older one; one that is read in the order of the book does not, since what stands first stands. The
-// caller holds mu.
+// open takes in a record that opens an approval. One by the leader's word takes the place of an older one; one that is
+// read in the order of the book does not, since what stands first stands. The caller holds mu.
 func (r *replica) open(e *broker.Entry, byLeader bool) (*entry, error) {
 	old := r.tenants.find(e.Tenant, e.Name)
 	if old != nil && (old.opened.Seq >= e.Seq || !byLeader) {

@@ -56,7 +56,8 @@ func (r *replica) admit(q *Approval, cfg *Config) error {
 	return nil
 }
 
-// admitVerdict returns why a decision of n can't be as long as it is: what is short may always be said, and what is not counts to who has asked.
+// admitVerdict returns why a decision of n can't be as long as it is: what is short may always be said, and what is not
+// counts to who has asked.
 func (r *replica) admitVerdict(n *entry, v *Verdict, cfg *Config) error {
 	size := int64(len(v.Note) + len(v.Answer))
 	if size <= shortVerdict {
@@ -70,7 +71,8 @@ func (r *replica) admitVerdict(n *entry, v *Verdict, cfg *Config) error {
 	return nil
 }
 
-// shortVerdict is how many bytes a decision may have, its note and its answer, whatever is stored: there is room for as many as may be pending.
+// shortVerdict is how many bytes a decision may have, its note and its answer, whatever is stored: there is room for as
+// many as may be pending.
 const shortVerdict = 512
 
 func (r *replica) release(key string, w *reservation) {

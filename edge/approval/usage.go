@@ -40,7 +40,8 @@ func plus[K comparable](m map[K]*usage, k K, more usage) {
 	}
 }
 
-// use adds to what an agent has of the book, its principal, its tenant and everybody. The caller holds mu, and calls tenants.drop where it takes away.
+// use adds to what an agent has of the book, its principal, its tenant and everybody. The caller holds mu, and calls
+// tenants.drop where it takes away.
 func (r *replica) use(tenant string, agent agora.AgentID, owner string, more usage) {
 	t := r.tenants.get(tenant)
 	plus(t.agents, agent, more)

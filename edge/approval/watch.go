@@ -24,7 +24,8 @@ type Watch struct {
 	closed bool
 }
 
-// Watch begins to tell of what changes from now on; what is there says List, called after it. Of f the fields Agent and To count. The caller closes it.
+// Watch begins to tell of what changes from now on; what is there says List, called after it. Of f the fields Agent and
+// To count. The caller closes it.
 func (a *Approvals) Watch(tenant string, f Filter) *Watch {
 	w := &Watch{
 		replica: a.replica, ended: a.ctx.Done(), tenant: tenant, filter: Filter{Agent: f.Agent, To: f.To},
@@ -36,8 +37,9 @@ func (a *Approvals) Watch(tenant string, f Filter) *Watch {
 	return w
 }
 
-// Next returns what has changed since it was called last, as it stands now: it blocks while that is nothing. anew says that more has changed than a watch has in mind, or that approvals were lost: all is to be listed
-// anew then. It fails when ctx is over, and with UNAVAILABLE when the watch or the edge closes.
+// Next returns what has changed since it was called last, as it stands now: it blocks while that is nothing. anew says
+// that more has changed than a watch has in mind, or that approvals were lost: all is to be listed anew then. It fails
+// when ctx is over, and with UNAVAILABLE when the watch or the edge closes.
 func (w *Watch) Next(ctx context.Context) (changed []Approval, anew bool, err error) {
 	for {
 		changed, anew, err = w.take()

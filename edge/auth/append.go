@@ -8,9 +8,9 @@ import (
 	"path/filepath"
 )
 
-// AppendLine puts a line that [NewToken] made into a token file, and has it on disk when it returns. What the file says stays. If
-// there is none it is made, for its owner alone. A file that an edge would not take with that line, as the name stands
-// there already, stays as it is.
+// AppendLine puts a line that [NewToken] made into a token file, and has it on disk when it returns. What the file says
+// stays. If there is none it is made, for its owner alone. A file that an edge would not take with that line, as the
+// name stands there already, stays as it is.
 func AppendLine(path, line string) (err error) {
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_APPEND|os.O_CREATE, 0o600)
 	if err != nil {

@@ -41,7 +41,8 @@ func keyed(f *testing.F) (*jwtWay, ed25519.PrivateKey) {
 	return way.(*jwtWay), key
 }
 
-// FuzzToken presents what strangers may present: nothing that the key has not signed is let in, and the refusal says only that.
+// FuzzToken presents what strangers may present: nothing that the key has not signed is let in, and the refusal says
+// only that.
 func FuzzToken(f *testing.F) {
 	way, key := keyed(f)
 	signing, err := jose.NewSigner(jose.SigningKey{Algorithm: jose.EdDSA, Key: key}, (&jose.SignerOptions{}).WithHeader("kid", "k"))
@@ -77,7 +78,8 @@ func FuzzToken(f *testing.F) {
 	})
 }
 
-// FuzzClaims reads the claims of a token that was signed: whom it names is somebody of one tenant, by ids that are not empty.
+// FuzzClaims reads the claims of a token that was signed: whom it names is somebody of one tenant, by ids that are not
+// empty.
 func FuzzClaims(f *testing.F) {
 	way, _ := keyed(f)
 	for _, claims := range []string{

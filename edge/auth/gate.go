@@ -110,7 +110,8 @@ func (c Config) Faults() error {
 	return errors.Join(errs...)
 }
 
-// Check returns what is wrong with the files that the configuration names, ids included that no agent may have, with which an edge starts nevertheless. It asks nobody else.
+// Check returns what is wrong with the files that the configuration names, ids included that no agent may have, with
+// which an edge starts nevertheless. It asks nobody else.
 func (c Config) Check() error {
 	if slices.Contains(c.Ways, "none") || c.Faults() != nil {
 		return nil
@@ -183,8 +184,8 @@ func (g *Gate) close() {
 	g.work.Wait()
 }
 
-// Authenticate returns whom the first way that knows the credentials names. Those that it has seen in the last minute are not
-// verified anew, until anything may have been taken back.
+// Authenticate returns whom the first way that knows the credentials names. Those that it has seen in the last minute
+// are not verified anew, until anything may have been taken back.
 func (g *Gate) Authenticate(ctx context.Context, c edge.Credentials) (edge.Principal, error) {
 	if len(c.Token) > MaxToken {
 		return edge.Principal{}, errTooLong

@@ -165,7 +165,8 @@ func (w *jwtWay) timely(c jwt.Claims) error {
 	return nil
 }
 
-// farthest is the last moment, in Unix seconds, at which the edge takes credentials to end. Dates of JSON have four digits for the year.
+// farthest is the last moment, in Unix seconds, at which the edge takes credentials to end. Dates of JSON have four
+// digits for the year.
 const farthest = 253370764800 // 9999-01-01
 
 // principal returns who the claims name. Of sub, and of any claim that is one

@@ -15,9 +15,10 @@ const (
 	seenMost = 4096        // credentials of one generation; there are two
 )
 
-// seen remembers whom credentials that were verified of late name: doors whose every request presents some would verify a
-// signature for each. It keeps no credentials, but a hash of them that says nothing outside this process. What it says holds until the credentials
-// end, or anything may have been taken back. Those that are refused are not remembered, so that nobody can fill it with guesses.
+// seen remembers whom credentials that were verified of late name: doors whose every request presents some would verify
+// a signature for each. It keeps no credentials, but a hash of them that says nothing outside this process. What it
+// says holds until the credentials end, or anything may have been taken back. Those that are refused are not
+// remembered, so that nobody can fill it with guesses.
 type seen struct {
 	secret [sha256.Size]byte
 
@@ -40,7 +41,8 @@ func newSeen() *seen {
 	return s
 }
 
-// hash returns what credentials are remembered by: all that a door says of them. Those are not whose certificate does not come as bytes.
+// hash returns what credentials are remembered by: all that a door says of them. Those are not whose certificate does
+// not come as bytes.
 func (s *seen) hash(c edge.Credentials) (sum hash, ok bool) {
 	h := sha256.New()
 	h.Write(s.secret[:])

@@ -15,7 +15,8 @@ import (
 	"github.com/agora-relay/agora/internal/reload"
 )
 
-// counting is a way in for every token that does not begin with "bad": it names the token's party, and counts what it verifies.
+// counting is a way in for every token that does not begin with "bad": it names the token's party, and counts what it
+// verifies.
 type counting struct {
 	verified int
 	expires  time.Time

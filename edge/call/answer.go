@@ -16,8 +16,8 @@ import (
 	"github.com/agora-relay/agora/presence"
 )
 
-// Answer is what comes back of a call: a whole message, or the parts of a stream. One goroutine at a time calls Next; Close may be
-// called from any.
+// Answer is what comes back of a call: a whole message, or the parts of a stream. One goroutine at a time calls Next;
+// Close may be called from any.
 type Answer struct {
 	r        *Registry
 	id       string          // among those of the Registry
@@ -75,10 +75,12 @@ func (a *Answer) woken() {
 	}
 }
 
-// Next returns the next part of the answer: a whole message or the start of a stream, then its chunks, then its end; after
-// the last io.EOF. It blocks while there is none. The error of a call that was not answered is an *agora.Error: STREAM_ABORTED when who was asked has gone or
-// given up, or has cancelled a request that is a stream, TIMEOUT when the deadline has passed, UNAVAILABLE when parts were lost; it stays. When ctx ends Next returns its error, and may be
-// called again; one that ends by [ErrGivenUp] says that the call is not made again. The body is shared and not to be changed.
+// Next returns the next part of the answer: a whole message or the start of a stream, then its chunks, then its end;
+// after the last io.EOF. It blocks while there is none. The error of a call that was not answered is an *agora.Error:
+// STREAM_ABORTED when who was asked has gone or given up, or has cancelled a request that is a stream, TIMEOUT when the
+// deadline has passed, UNAVAILABLE when parts were lost; it stays. When ctx ends Next returns its error, and may be
+// called again; one that ends by [ErrGivenUp] says that the call is not made again. The body is shared and not to be
+// changed.
 func (a *Answer) Next(ctx context.Context) (agora.Message, error) {
 	if a.done() && !a.call.Named { // where it may not be asked for again
 		a.r.forget(a.address(), a.at)
@@ -110,7 +112,8 @@ func (a *Answer) Next(ctx context.Context) (agora.Message, error) {
 	}
 }
 
-// Buffered reports whether Next has something at hand, which may turn out to be nothing for the caller. It is for the goroutine that calls Next.
+// Buffered reports whether Next has something at hand, which may turn out to be nothing for the caller. It is for the
+// goroutine that calls Next.
 func (a *Answer) Buffered() bool { return len(a.msgs) > 0 }
 
 // fill waits until something was read.
@@ -262,7 +265,8 @@ func refusedStream(m *agora.Message) *agora.Error {
 }
 
 // Close says that the caller waits no more. Where the answer has not come to its end, who was asked is told that nobody
-// waits, once: at once, or of a call with a name that was not given up when its caller has not made it again in its grace. A request's stream without an end is aborted. It does not block.
+// waits, once: at once, or of a call with a name that was not given up when its caller has not made it again in its
+// grace. A request's stream without an end is aborted. It does not block.
 func (a *Answer) Close() {
 	was, first := a.close()
 	if !first {
@@ -292,7 +296,8 @@ func (a *Answer) Close() {
 	}
 }
 
-// codeOf is what who was asked is told of a call that nobody waits for any more; nothing where others have told, or it was not asked.
+// codeOf is what who was asked is told of a call that nobody waits for any more; nothing where others have told, or it
+// was not asked.
 func codeOf(was stage) agora.Code {
 	switch {
 	case was.request == requestUnsaid, was.giveUp == givenUpTold:

@@ -64,8 +64,9 @@ func (a *Answer) ask(ctx context.Context, q Request) error {
 	return err
 }
 
-// lookFor looks in the mailbox of who is asked for a request of which nobody knows whether it was stored: what is not there now was stored no longer ago than looking took, if at all, so that
-// the log knows it by its key. again tells that it may have been there, as the mailbox does not reach back that far.
+// lookFor looks in the mailbox of who is asked for a request of which nobody knows whether it was stored: what is not
+// there now was stored no longer ago than looking took, if at all, so that the log knows it by its key. again tells
+// that it may have been there, as the mailbox does not reach back that far.
 func (a *Answer) lookFor(ctx context.Context) (asked presence.Asking, again bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, askTime)
 	defer cancel()
@@ -110,7 +111,8 @@ const tellTime = 2 * time.Second
 
 var errGivenUp = agora.Errorf(agora.StreamAborted, "the call of this name was given up before it was answered")
 
-// listen begins to listen to the box, and reads what it has, behind: the channel is closed once that is done. It returns false where the Registry is over.
+// listen begins to listen to the box, and reads what it has, behind: the channel is closed once that is done. It
+// returns false where the Registry is over.
 func (a *Answer) listen(ctx context.Context) (<-chan struct{}, bool) {
 	inbox := a.r.cfg.Broker.Listen(a.address(), broker.From{}, a.woken)
 	a.inbox.Store(inbox)

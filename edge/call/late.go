@@ -8,11 +8,12 @@ import (
 	"github.com/agora-relay/agora/presence"
 )
 
-// An answer for which nobody waits any more goes to the mailbox of who asked: by the agent's own edge, as soon as that knows that nobody waits; what has come to
-// the call's box before, or was on its way there, by the edge that has ended the call, and by that of a caller who waited all the same.
+// An answer for which nobody waits any more goes to the mailbox of who asked: by the agent's own edge, as soon as that
+// knows that nobody waits; what has come to the call's box before, or was on its way there, by the edge that has ended
+// the call, and by that of a caller who waited all the same.
 
-// handBackSoon hands the answer of a call back that nobody waits for, where it has come; else this edge looks once more after a while, as what was on its way to
-// the box has come by then. Should this edge end before, another one looks.
+// handBackSoon hands the answer of a call back that nobody waits for, where it has come; else this edge looks once more
+// after a while, as what was on its way to the box has come by then. Should this edge end before, another one looks.
 func (r *Registry) handBackSoon(ctx context.Context, c presence.Call) error {
 	found, err := r.handBack(ctx, c)
 	if err != nil {
@@ -48,8 +49,9 @@ func (r *Registry) handBackFor(ctx context.Context, dead presence.Holder, over [
 	return nil
 }
 
-// handBack puts an answer that has come, but was not taken, into the mailbox of who called, if that is an agent: marked, as nobody
-// knows whether it was taken. Of a stream nothing is put there: who streams it was told to stop. found reports whether one has come.
+// handBack puts an answer that has come, but was not taken, into the mailbox of who called, if that is an agent:
+// marked, as nobody knows whether it was taken. Of a stream nothing is put there: who streams it was told to stop.
+// found reports whether one has come.
 func (r *Registry) handBack(ctx context.Context, c presence.Call) (found bool, err error) {
 	box := r.cfg.Broker.Listen(agora.ToBox(c.Tenant, c.Box, c.From), broker.From{}, func() {})
 	defer box.Close()

@@ -121,8 +121,8 @@ func (r *Registry) left(ctx context.Context, l leaving, state presence.CallState
 	return r.finish(ctx, r.cfg.Holder, l.Call, l.code)
 }
 
-// Cancel ends a call with a name for all who wait for it, as its caller has given it up: who was asked is told so, once. It returns false where no such call
-// is open. It takes a few round trips.
+// Cancel ends a call with a name for all who wait for it, as its caller has given it up: who was asked is told so,
+// once. It returns false where no such call is open. It takes a few round trips.
 func (r *Registry) Cancel(ctx context.Context, tenant string, caller, callee agora.AgentID, name string) (bool, error) {
 	c := presence.Call{Tenant: tenant, Box: NewBox(tenant, caller, name), From: caller, To: callee, Request: name, Named: true}
 	open, err := r.cfg.Presence.Calls.IsOpen(ctx, tenant, c.Box)
@@ -143,8 +143,8 @@ func (r *Registry) finish(ctx context.Context, h presence.Holder, c presence.Cal
 	return r.cfg.Presence.Calls.Drop(ctx, h, []presence.Call{c})
 }
 
-// tell says in the callee's mailbox that nobody waits for its answer: once, however many edges do. And it says so in the box,
-// where a caller may still read whose edge was given up for dead. Without a code there is nothing to say.
+// tell says in the callee's mailbox that nobody waits for its answer: once, however many edges do. And it says so in
+// the box, where a caller may still read whose edge was given up for dead. Without a code there is nothing to say.
 func (r *Registry) tell(ctx context.Context, c presence.Call, code agora.Code) error {
 	if code == "" {
 		return nil
@@ -186,7 +186,8 @@ func (r *Registry) after(d time.Duration, p pending) {
 const maxDue = 1 << 16
 
 // Tick does what is due: it ends calls with a name whose callers have not come back, drops answers that were read, and
-// tells presence now and then what callers wait for. It is to be called about once a second, and blocks for a few round trips.
+// tells presence now and then what callers wait for. It is to be called about once a second, and blocks for a few round
+// trips.
 func (r *Registry) Tick(ctx context.Context) {
 	var over []presence.Call
 	for _, p := range r.takeDue() {
@@ -243,8 +244,8 @@ func (r *Registry) isTime() bool {
 	return true
 }
 
-// Hold tells presence again what callers here wait for: it may have lost all it knew. Calls that others have ended meanwhile end here. It
-// blocks for a few round trips.
+// Hold tells presence again what callers here wait for: it may have lost all it knew. Calls that others have ended
+// meanwhile end here. It blocks for a few round trips.
 func (r *Registry) Hold(ctx context.Context) error {
 	if !guard.Holds {
 		return nil
@@ -303,8 +304,8 @@ func (r *Registry) forget(box agora.Address, before uint64) {
 	})
 }
 
-// Sweep ends what callers of dead edges waited for, unless others wait for it too: who was asked is told, once. Several edges may sweep at
-// a time. It blocks for a round trip, more where an edge has died.
+// Sweep ends what callers of dead edges waited for, unless others wait for it too: who was asked is told, once. Several
+// edges may sweep at a time. It blocks for a round trip, more where an edge has died.
 func (r *Registry) Sweep(ctx context.Context) error {
 	if !guard.Calls {
 		return nil

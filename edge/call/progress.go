@@ -7,7 +7,8 @@ import (
 	"time"
 )
 
-// progress is how far a call is: whether its request is stored, whether its answer is over, and whether its caller waits.
+// progress is how far a call is: whether its request is stored, whether its answer is over, and whether its caller
+// waits.
 type progress struct {
 	ended chan struct{} // closed when the call is over
 	begun time.Time     // when it began to be asked here; guarded by mu
@@ -104,7 +105,8 @@ func (p *progress) end(err error) { p.set(err, true) }
 // fail says that the answer won't come to its end here.
 func (p *progress) fail(err error) { p.set(err, false) }
 
-// lose says that others have ended the call, and whether they have told who was asked. The rest is done here as well: they may have died before it.
+// lose says that others have ended the call, and whether they have told who was asked. The rest is done here as well:
+// they may have died before it.
 func (p *progress) lose(err error, told bool) {
 	g := givenUp
 	if told {
@@ -141,7 +143,8 @@ func (p *progress) isGivenUp(ctx context.Context) bool {
 	return true
 }
 
-// asking returns how long ago the request began to be stored, zero where it is; and false where presence knows of nobody who waits here.
+// asking returns how long ago the request began to be stored, zero where it is; and false where presence knows of
+// nobody who waits here.
 func (p *progress) asking() (since time.Duration, opened bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

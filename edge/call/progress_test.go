@@ -9,7 +9,8 @@ import (
 	"github.com/agora-relay/agora"
 )
 
-// Every state of a request meets every event: what is known of its being stored stays, and only that presence knows nobody here undoes it.
+// Every state of a request meets every event: what is known of its being stored stays, and only that presence knows
+// nobody here undoes it.
 func TestARequestIsAskedOrUnsaidOnceAndForAll(t *testing.T) {
 	for s := range requestStates {
 		for e := range requestEvents {

@@ -7,7 +7,8 @@ import (
 	"github.com/agora-relay/agora/presence"
 )
 
-// reading is what was read of a call's box, and how far the caller has taken it. It is Next's own, but for the counters.
+// reading is what was read of a call's box, and how far the caller has taken it. It is Next's own, but for the
+// counters.
 type reading struct {
 	taken atomic.Int64 // bytes that the caller has taken
 	kept  atomic.Int64 // bytes that were read and not taken
@@ -40,7 +41,8 @@ func (r *reading) next() agora.Message {
 // hand gives a message to the caller.
 func (r *reading) hand(m *agora.Message) { r.last, r.at = counts(m), m.Seq }
 
-// done notes that the caller is done with what it was given last, and reports whether so much was read of an answer that its box is to be trimmed.
+// done notes that the caller is done with what it was given last, and reports whether so much was read of an answer
+// that its box is to be trimmed.
 func (r *reading) done() (trim bool) {
 	r.taken.Add(r.last)
 	r.since += r.last

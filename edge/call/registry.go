@@ -1,4 +1,5 @@
-// Package call asks agents on behalf of callers who may have no session anywhere, and finds the answers: each in a box of its own in the log.
+// Package call asks agents on behalf of callers who may have no session anywhere, and finds the answers: each in a box
+// of its own in the log.
 package call
 
 import (
@@ -32,7 +33,8 @@ type Config struct {
 	Known    func(ctx context.Context, tenant string, id agora.AgentID) (bool, error)
 	Delivers func() error                   // whether the edge may hand on what it has read
 	Valid    func() (at time.Time, ok bool) // the edge's last good lease renewal, and whether the lease still holds
-	// Pressed tells whether the mailbox of an agent is nearly full, or else whether it does not keep up with the streams of one who writes to it.
+	// Pressed tells whether the mailbox of an agent is nearly full, or else whether it does not keep up with the
+	// streams of one who writes to it.
 	Pressed    func(from agora.AgentID, to agora.Address) (full, slow bool)
 	MaxAge     time.Duration // of what the log keeps, and of what is known of a call with a name; 10m
 	MaxRecords int64         // that a mailbox keeps
@@ -97,26 +99,33 @@ func (r *Registry) Stats() *Stats { return &r.count }
 
 // Request is what is asked.
 type Request struct {
-	// Message goes to the agent To, with a tenant, and is said to come From the caller. It is whole, unless the request Streams. ID is the name by
-	// which the one who is asked knows the request; the call's own if empty. Meta.Deadline is when the answer must be whole.
+	// Message goes to the agent To, with a tenant, and is said to come From the caller. It is whole, unless the request
+	// Streams. ID is the name by which the one who is asked knows the request; the call's own if empty. Meta.Deadline
+	// is when the answer must be whole.
 	Message agora.Message
 	// Principal is who calls, by whose name the call counts beside that of its agent; empty where nobody has asked.
 	Principal string
-	// Streams says that Message is the beginning of a stream, to which [Answer.Say] adds the rest. The stream is called as the request is, by a name that no other stream of the caller's to the
-	// addressee has meanwhile. Where the caller goes before its end, or the deadline passes, it is aborted for who is asked, once. Such a call has no Name.
+	// Streams says that Message is the beginning of a stream, to which [Answer.Say] adds the rest. The stream is called
+	// as the request is, by a name that no other stream of the caller's to the addressee has meanwhile. Where the
+	// caller goes before its end, or the deadline passes, it is aborted for who is asked, once. Such a call has no
+	// Name.
 	Streams bool
 	// Patience is how long Say waits where it can't store a part now; 10s if 0.
 	Patience time.Duration
-	// Pace takes a part of so many bytes from the caller's rate, and returns how long Say is to wait first; edge.Actor.Call sets it. May be nil.
+	// Pace takes a part of so many bytes from the caller's rate, and returns how long Say is to wait first;
+	// edge.Actor.Call sets it. May be nil.
 	Pace func(bytes int) time.Duration
-	// Name makes the call one that is done once: made again, by the same caller at any edge, it has the same answer. Empty for none.
+	// Name makes the call one that is done once: made again, by the same caller at any edge, it has the same answer.
+	// Empty for none.
 	Name string
-	// Within is how long the answer may take until it is whole, where Message.Meta.Deadline is not set; 0 for as long as it likes.
+	// Within is how long the answer may take until it is whole, where Message.Meta.Deadline is not set; 0 for as long
+	// as it likes.
 	Within time.Duration
 	// Box is the call's id, by NewBox; one is made if empty. It is for who needs to know it before.
 	Box string
-	// Complete completes what of Message is not known yet, but for To and what makes its name stand for it: ID, Media, Dialect and Body. It is called
-	// on a goroutine of its own while presence is told of the call, and its error is that of the call where the request is to be stored. May be nil.
+	// Complete completes what of Message is not known yet, but for To and what makes its name stand for it: ID, Media,
+	// Dialect and Body. It is called on a goroutine of its own while presence is told of the call, and its error is
+	// that of the call where the request is to be stored. May be nil.
 	Complete func(ctx context.Context, m *agora.Message) error
 	// Checked says that what Message asks for was looked at already: see edge.Node.Screens.
 	Checked bool
@@ -141,12 +150,14 @@ func digest(all ...string) string {
 	return hex.EncodeToString(h.Sum(nil)[:20])
 }
 
-// ErrGivenUp ends the context of a caller that gives a call up for good: who was asked is told at once, also of a call with a name, unless others wait for the answer too.
+// ErrGivenUp ends the context of a caller that gives a call up for good: who was asked is told at once, also of a call
+// with a name, unless others wait for the answer too.
 var ErrGivenUp = errors.New("the call was given up")
 
-// Start stores the request and returns its answer, of which nothing may have come yet. The caller owes it a call of Close. It takes a few
-// round trips. Errors: AGENT_NOT_FOUND, AGENT_OFFLINE, RATE_LIMITED, UNAVAILABLE, MESSAGE_TOO_LARGE; INVALID_REQUEST where
-// the name stands for another request, or for a stream; STREAM_ABORTED or TIMEOUT where the call of that name was given up, or ran out of time.
+// Start stores the request and returns its answer, of which nothing may have come yet. The caller owes it a call of
+// Close. It takes a few round trips. Errors: AGENT_NOT_FOUND, AGENT_OFFLINE, RATE_LIMITED, UNAVAILABLE,
+// MESSAGE_TOO_LARGE; INVALID_REQUEST where the name stands for another request, or for a stream; STREAM_ABORTED or
+// TIMEOUT where the call of that name was given up, or ran out of time.
 func (r *Registry) Start(ctx context.Context, q Request) (*Answer, error) {
 	if q.Within > 0 && q.Message.Meta.Deadline.IsZero() {
 		q.Message.Meta.Deadline = r.cfg.Broker.Now().Add(q.Within)
@@ -218,8 +229,9 @@ func (r *Registry) answers() []*Answer {
 	return all
 }
 
-// BoxOf returns the box that a reply of an agent without a session goes into: that of the open call which it names, or the only one of its peer. ok is
-// false where there is none: then it is for the peer's mailbox. UNAVAILABLE while presence can't tell. A round trip, and one for each call that may be it.
+// BoxOf returns the box that a reply of an agent without a session goes into: that of the open call which it names, or
+// the only one of its peer. ok is false where there is none: then it is for the peer's mailbox. UNAVAILABLE while
+// presence can't tell. A round trip, and one for each call that may be it.
 func (r *Registry) BoxOf(ctx context.Context, m *agora.Message) (box agora.Address, ok bool, err error) {
 	open, all, err := r.cfg.Presence.Calls.To(ctx, m.To.Tenant, m.From)
 	if err != nil {
@@ -253,7 +265,8 @@ func (r *Registry) Held(t *admission.Tally) {
 	}
 }
 
-// Taken returns how much of an answer the callers here have taken, as the fastest of them; false where nobody waits for it here.
+// Taken returns how much of an answer the callers here have taken, as the fastest of them; false where nobody waits for
+// it here.
 func (r *Registry) Taken(tenant, box string) (bytes int64, waits bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

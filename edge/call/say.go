@@ -11,13 +11,17 @@ import (
 	"github.com/agora-relay/agora/internal/pause"
 )
 
-// Say stores the next part of a request that is a stream ([Request.Streams]): a Chunk, or its End, which may have a body. Of m it takes Part, Body and Media, and Dialect and Head of Meta;
-// the body is not to be changed any more. It returns when the part is stored. It waits for that while the mailbox of who is asked is nearly full, while the log can't be
-// reached, and while the edge can't reach presence, up to [Request.Patience]; and as long as the caller's rate asks for. One goroutine at a time calls it, which may be another than calls Next.
+// Say stores the next part of a request that is a stream ([Request.Streams]): a Chunk, or its End, which may have a
+// body. Of m it takes Part, Body and Media, and Dialect and Head of Meta; the body is not to be changed any more. It
+// returns when the part is stored. It waits for that while the mailbox of who is asked is nearly full, while the log
+// can't be reached, and while the edge can't reach presence, up to [Request.Patience]; and as long as the caller's rate
+// asks for. One goroutine at a time calls it, which may be another than calls Next.
 //
-// Errors: INVALID_REQUEST for a part that can't follow; RATE_LIMITED and UNAVAILABLE when the patience is over. That of Next, as soon as Next has come upon it:
-// so it is STREAM_ABORTED where the agent has cancelled the stream, or given up its answer. An answer that is whole ends nothing here. What is refused may be said again: it is STREAM_ABORTED then where
-// the stream can't go on, as nobody knows whether the part was stored, which may be so behind UNAVAILABLE and ctx's own error, or as it never can be. Close tells the agent so.
+// Errors: INVALID_REQUEST for a part that can't follow; RATE_LIMITED and UNAVAILABLE when the patience is over. That of
+// Next, as soon as Next has come upon it: so it is STREAM_ABORTED where the agent has cancelled the stream, or given up
+// its answer. An answer that is whole ends nothing here. What is refused may be said again: it is STREAM_ABORTED then
+// where the stream can't go on, as nobody knows whether the part was stored, which may be so behind UNAVAILABLE and
+// ctx's own error, or as it never can be. Close tells the agent so.
 func (a *Answer) Say(ctx context.Context, m agora.Message) error {
 	s := a.stream
 	if s == nil || m.Part != agora.Chunk && m.Part != agora.End {

@@ -13,8 +13,9 @@ import (
 	"github.com/agora-relay/agora/presence"
 )
 
-// A request that is a stream goes into a lane of its own, under the box's name in place of a session's: so its parts are stored in order, once, and none behind a
-// hole. Whoever finishes the call elsewhere fences that lane under the second epoch, and ends there what is open: so nothing follows, and there is one end.
+// A request that is a stream goes into a lane of its own, under the box's name in place of a session's: so its parts
+// are stored in order, once, and none behind a hole. Whoever finishes the call elsewhere fences that lane under the
+// second epoch, and ends there what is open: so nothing follows, and there is one end.
 
 // stream is a request that is said in parts.
 type stream struct {
@@ -106,7 +107,8 @@ const (
 	cutsAtATime = 16
 )
 
-// endStream has the stream of a call end for its receiver, where it has not: once, however often it is called, at whatever edges.
+// endStream has the stream of a call end for its receiver, where it has not: once, however often it is called, at
+// whatever edges.
 func (r *Registry) endStream(ctx context.Context, c *presence.Call) error {
 	ctx, cancel := context.WithTimeout(ctx, endTime)
 	defer cancel()

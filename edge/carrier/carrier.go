@@ -1,5 +1,6 @@
-// Package carrier is how an agent is reached for more than a message: asked for its card, handed a request, or have a tool called.
-// Each dialect has a Carrier that does it in the dialect's own way; agents of the others get it as mail, and their reply is the answer.
+// Package carrier is how an agent is reached for more than a message: asked for its card, handed a request, or have a
+// tool called. Each dialect has a Carrier that does it in the dialect's own way; agents of the others get it as mail,
+// and their reply is the answer.
 package carrier
 
 import (
@@ -16,10 +17,11 @@ import (
 	"github.com/agora-relay/agora/wire/p2p"
 )
 
-// Carrier reaches the agents of one dialect. Its methods may be called at the same time. What they return as an error is an
-// [agora.Error], or hidden from agents.
+// Carrier reaches the agents of one dialect. Its methods may be called at the same time. What they return as an error
+// is an [agora.Error], or hidden from agents.
 type Carrier interface {
-	// Card returns the card of an agent as its dialect has it; the zero Registration where that is no more than the directory says.
+	// Card returns the card of an agent as its dialect has it; the zero Registration where that is no more than the
+	// directory says.
 	Card(ctx context.Context, c Call) (agora.Registration, error)
 	// Handoff hands a request to an agent. The caller owes the answer a call of Close.
 	Handoff(ctx context.Context, c Call, h Handoff) (Answer, error)
@@ -69,8 +71,9 @@ type Tool struct {
 	beside json.RawMessage // what goes with the call where it is a request for a path; nil for nothing
 }
 
-// Answer is what comes back: a whole message, or the parts of a stream; io.EOF behind its end. One goroutine at a time calls
-// Next; Close may be called from any, ends the call where it goes on, and is idempotent. A context that ends by [ErrGivenUp] says that the caller does not ask again.
+// Answer is what comes back: a whole message, or the parts of a stream; io.EOF behind its end. One goroutine at a time
+// calls Next; Close may be called from any, ends the call where it goes on, and is idempotent. A context that ends by
+// [ErrGivenUp] says that the caller does not ask again.
 //
 // An error of Next is a [Failure] where the agent itself has answered that it can't.
 type Answer interface {
@@ -101,8 +104,8 @@ type Carriers struct {
 	lately    lately
 }
 
-// New returns carriers that reach every agent by mail, and have calls of tools checked by a guard, which other parts of the edge use as well; by what their
-// callees have declared alone if it is nil.
+// New returns carriers that reach every agent by mail, and have calls of tools checked by a guard, which other parts of
+// the edge use as well; by what their callees have declared alone if it is nil.
 func New(g *tools.Guard) *Carriers {
 	if g == nil {
 		g = tools.NewGuard(tools.GuardConfig{})
@@ -124,7 +127,8 @@ func (cs *Carriers) of(to *agora.Agent) Carrier {
 	return cs.mail
 }
 
-// Card asks an agent for its card. c.To needs its id alone. FORBIDDEN, RATE_LIMITED, AGENT_NOT_FOUND, UNAVAILABLE, and what its carrier says.
+// Card asks an agent for its card. c.To needs its id alone. FORBIDDEN, RATE_LIMITED, AGENT_NOT_FOUND, UNAVAILABLE, and
+// what its carrier says.
 func (cs *Carriers) Card(ctx context.Context, c Call) (agora.Agent, agora.Registration, error) {
 	to, err := c.Actor.Directory().Card(ctx, c.To.ID)
 	if err != nil {
@@ -135,8 +139,10 @@ func (cs *Carriers) Card(ctx context.Context, c Call) (agora.Agent, agora.Regist
 	return to, card, err
 }
 
-// Handoff hands a request to an agent, of which c.To needs the id alone. One whose path is /tools/{name}, however that is spelt, is a call of that tool, and held to the checks of one: an agent that has
-// tools gets it as such a call. FORBIDDEN, AGENT_NOT_FOUND, INVALID_REQUEST, UNAVAILABLE, and what its carrier says. The caller owes the answer a call of Close.
+// Handoff hands a request to an agent, of which c.To needs the id alone. One whose path is /tools/{name}, however that
+// is spelt, is a call of that tool, and held to the checks of one: an agent that has tools gets it as such a call.
+// FORBIDDEN, AGENT_NOT_FOUND, INVALID_REQUEST, UNAVAILABLE, and what its carrier says. The caller owes the answer a
+// call of Close.
 func (cs *Carriers) Handoff(ctx context.Context, c Call, h Handoff) (Answer, error) {
 	h.Params, h.Input = present(h.Params), present(h.Input)
 	if err := h.Check(); err != nil {
@@ -181,7 +187,8 @@ func present(raw json.RawMessage) json.RawMessage {
 	return raw
 }
 
-// CallTool calls a tool of an agent, of which c.To needs the id alone. Errors are those of [tools.Guard.CheckTool], and else as of Handoff.
+// CallTool calls a tool of an agent, of which c.To needs the id alone. Errors are those of [tools.Guard.CheckTool], and
+// else as of Handoff.
 func (cs *Carriers) CallTool(ctx context.Context, c Call, t Tool) (Answer, error) {
 	if err := c.find(ctx); err != nil {
 		return nil, err
@@ -192,7 +199,9 @@ func (cs *Carriers) CallTool(ctx context.Context, c Call, t Tool) (Answer, error
 	return cs.of(&c.To).CallTool(ctx, c, t)
 }
 
-// CheckTool holds a call of a tool to what its callee has declared, to the tasks of its caller, and to the workspaces of both. Of c it takes Actor, As and To, the callee's card. Doors that make a call themselves ask it before; errors are those of [tools.Guard.CheckTool], and AGENT_OFFLINE where it is away, as nobody knows then what it has declared.
+// CheckTool holds a call of a tool to what its callee has declared, to the tasks of its caller, and to the workspaces
+// of both. Of c it takes Actor, As and To, the callee's card. Doors that make a call themselves ask it before; errors
+// are those of [tools.Guard.CheckTool], and AGENT_OFFLINE where it is away, as nobody knows then what it has declared.
 func (cs *Carriers) CheckTool(ctx context.Context, c Call, t Tool) error {
 	if c.gone {
 		away, err := c.Actor.Directory().IsAway(ctx, c.To.ID)
@@ -226,7 +235,8 @@ func (c *Call) find(ctx context.Context) error {
 	return err
 }
 
-// known returns a card; an empty one of an agent that is not in the directory: its mailbox may be there, which is the carrier's to say.
+// known returns a card; an empty one of an agent that is not in the directory: its mailbox may be there, which is the
+// carrier's to say.
 func known(a agora.Agent, err error) (agora.Agent, error) {
 	if e, ok := errors.AsType[*agora.Error](err); ok && e.Code == agora.AgentNotFound {
 		return agora.Agent{}, nil

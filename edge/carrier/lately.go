@@ -10,7 +10,8 @@ import (
 	"github.com/agora-relay/agora/presence"
 )
 
-// lately is what was known of callers of tools a moment ago, for doors that call nodes of a moment ago without a look at presence. The zero value is ready to use.
+// lately is what was known of callers of tools a moment ago, for doors that call nodes of a moment ago without a look
+// at presence. The zero value is ready to use.
 type lately struct {
 	mu  sync.Mutex // guards the field below
 	all map[agora.Address]caller
@@ -29,7 +30,8 @@ const (
 	latelyMost = 10000
 )
 
-// CheckToolLately is [Carriers.CheckTool] for a node that is called directly: it believes for a moment what it knows of the caller, and for a minute while presence can't be asked.
+// CheckToolLately is [Carriers.CheckTool] for a node that is called directly: it believes for a moment what it knows of
+// the caller, and for a minute while presence can't be asked.
 func (cs *Carriers) CheckToolLately(ctx context.Context, c Call, t Tool) error {
 	by, err := cs.lately.find(ctx, cs.tools, c)
 	if err != nil {

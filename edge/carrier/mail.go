@@ -9,7 +9,8 @@ import (
 	"github.com/agora-relay/agora/wire/aip"
 )
 
-// mail reaches an agent by its mailbox: what it is asked for is a request whose payload names an action, and its reply is the answer.
+// mail reaches an agent by its mailbox: what it is asked for is a request whose payload names an action, and its reply
+// is the answer.
 type mail struct{}
 
 // Card is what the agent registered with.

@@ -17,10 +17,12 @@ import (
 	"github.com/agora-relay/agora/wire/p2p"
 )
 
-// Screen decides what a request means by its content alone, whatever door it came by and whatever dialect its addressee has, and holds it to that before it is stored:
-// a call of a tool to the checks of [Carriers.CheckTool], a task to being noted, with the tools that it allows. It is what [edge.Node.Screens] is given, once. m is a whole request, or the beginning of a
-// stream, whose body is JSON. All else passes untouched, and nearly all at a glance. Errors are those of CheckTool, and INVALID_REQUEST for a payload that two readers may take for two things, for a call that
-// is no whole request, and for one that can't be read.
+// Screen decides what a request means by its content alone, whatever door it came by and whatever dialect its addressee
+// has, and holds it to that before it is stored: a call of a tool to the checks of [Carriers.CheckTool], a task to
+// being noted, with the tools that it allows. It is what [edge.Node.Screens] is given, once. m is a whole request, or
+// the beginning of a stream, whose body is JSON. All else passes untouched, and nearly all at a glance. Errors are
+// those of CheckTool, and INVALID_REQUEST for a payload that two readers may take for two things, for a call that is no
+// whole request, and for one that can't be read.
 func (cs *Carriers) Screen(ctx context.Context, by *edge.Actor, m *agora.Message) error {
 	body := m.Body
 	action, err := wire.Asks(body)
@@ -101,7 +103,8 @@ func (a *asked) called(ctx context.Context, t Tool) error {
 	return a.screen.CheckTool(ctx, Call{Actor: a.by, As: a.m.From, To: a.callee, gone: a.gone}, t)
 }
 
-// handedOff holds a request for the path of a tool to the checks of a call. Of what is no request that can be handed on nobody calls a tool.
+// handedOff holds a request for the path of a tool to the checks of a call. Of what is no request that can be handed on
+// nobody calls a tool.
 func (a *asked) handedOff(ctx context.Context) error {
 	q, err := p2p.FromPayload(a.body)
 	if err != nil {
@@ -115,7 +118,8 @@ func (a *asked) handedOff(ctx context.Context) error {
 	return a.called(ctx, t)
 }
 
-// give notes a task: from then on it limits what its callee may call. One that limits nothing, and is not said as one, passes.
+// give notes a task: from then on it limits what its callee may call. One that limits nothing, and is not said as one,
+// passes.
 func (a *asked) give(ctx context.Context) error {
 	e := a.envelope()
 	x, err := e.Execute()

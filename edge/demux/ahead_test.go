@@ -26,8 +26,8 @@ func oneAtATime(t *testing.T) (d *Demux, served chan uint64, free chan struct{})
 	return d, served, free
 }
 
-// The backlog lags and reads the log, which may bring more than was dispatched by then. Once it is served there is room, and what comes live is served at
-// once: but for what the backlog had already.
+// The backlog lags and reads the log, which may bring more than was dispatched by then. Once it is served there is
+// room, and what comes live is served at once: but for what the backlog had already.
 func TestAMessageThatTheBacklogHasReadAheadOfTheOthersIsServedOnce(t *testing.T) {
 	d, served, free := oneAtATime(t)
 	say := func(n uint64) edge.Delivery {

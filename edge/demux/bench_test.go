@@ -56,7 +56,8 @@ func (p *puller) run(ctx context.Context, s *edge.Session) {
 	}
 }
 
-// BenchmarkParts sends chunks of 100 bytes in so many streams from another edge, and waits until all are read: by Pull alone, or by a reader of each stream.
+// BenchmarkParts sends chunks of 100 bytes in so many streams from another edge, and waits until all are read: by Pull
+// alone, or by a reader of each stream.
 func BenchmarkParts(b *testing.B) {
 	for _, streams := range []int{1, 100} {
 		b.Run(fmt.Sprintf("pull/streams=%d", streams), func(b *testing.B) {

@@ -10,8 +10,8 @@ import (
 	"github.com/agora-relay/agora/internal/pause"
 )
 
-// tellPeer cancels a stream for its peer, again until that is stored, or another stream has begun under its name. It returns false where the Demux is
-// closed before.
+// tellPeer cancels a stream for its peer, again until that is stored, or another stream has begun under its name. It
+// returns false where the Demux is closed before.
 func (d *Demux) tellPeer(k key, first uint64) bool {
 	s := d.session.Load()
 	for delay := firstDelay; d.isGiven(k); delay = min(2*delay, lastDelay) {
@@ -29,8 +29,8 @@ func (d *Demux) tellPeer(k key, first uint64) bool {
 	return true
 }
 
-// cancelTime bounds one try, which is finished though the Demux is closed: once the session drops what follows of the stream, no later holder
-// would tell its peer.
+// cancelTime bounds one try, which is finished though the Demux is closed: once the session drops what follows of the
+// stream, no later holder would tell its peer.
 const cancelTime = 5 * time.Second
 
 // cancelStream says once that a stream is cancelled, and waits until that is stored.

@@ -17,11 +17,12 @@ import (
 
 // Config sets up a Demux. A zero value means the default that its comment names.
 type Config struct {
-	// Serve reads one exchange, on a goroutine of its own: its return closes the exchange. It must return soon after the
-	// exchange's Context is over. Required.
+	// Serve reads one exchange, on a goroutine of its own: its return closes the exchange. It must return soon after
+	// the exchange's Context is over. Required.
 	Serve func(*Exchange)
 	// Other gets what concerns no exchange: receipts, gaps, events of spaces, and cancels and aborts of what is not
-	// served. Its argument is valid until it returns; it must not block, and may be called from two goroutines at a time. Drops them if nil.
+	// served. Its argument is valid until it returns; it must not block, and may be called from two goroutines at a
+	// time. Drops them if nil.
 	Other func(edge.Delivery)
 	// Share returns how much of Queue a queue may hold now, in parts of admission.FullShare; all of it if nil.
 	Share func() int
@@ -52,14 +53,14 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
-// Demux splits the mailbox of one session into exchanges: each stream of a peer is one, and each message that is no stream. What
-// comes in an exchange goes to its reader in order and without holes, and slows no other reader: a stream whose queue is full lags, reads the
-// log by itself, and rejoins when it has caught up.
+// Demux splits the mailbox of one session into exchanges: each stream of a peer is one, and each message that is no
+// stream. What comes in an exchange goes to its reader in order and without holes, and slows no other reader: a stream
+// whose queue is full lags, reads the log by itself, and rejoins when it has caught up.
 //
-// The door's connection embeds a Demux, which is the Wake of its edge.Conn. It opens the session with the proof edge.ByReader, and with Slow as
-// that of its edge.Hello. A part is acknowledged once its reader has asked for the next one, or is done, and so has
-// every reader of what stands before it: should this edge die, the agent's next one delivers what is not acknowledged once
-// more, marked as redelivered where it may have been given before.
+// The door's connection embeds a Demux, which is the Wake of its edge.Conn. It opens the session with the proof
+// edge.ByReader, and with Slow as that of its edge.Hello. A part is acknowledged once its reader has asked for the next
+// one, or is done, and so has every reader of what stands before it: should this edge die, the agent's next one
+// delivers what is not acknowledged once more, marked as redelivered where it may have been given before.
 type Demux struct {
 	cfg     Config
 	ctx     context.Context // ends with Close
@@ -123,8 +124,8 @@ func (d *Demux) Held() int64 {
 // errClosed is what readers get once the Demux is closed.
 var errClosed = agora.Errorf(agora.Unavailable, "the session is over here")
 
-// Close ends every exchange with UNAVAILABLE, tells no peer, as the session may go on elsewhere, and returns when every Serve
-// has. It goes before the session's Closed. Idempotent.
+// Close ends every exchange with UNAVAILABLE, tells no peer, as the session may go on elsewhere, and returns when every
+// Serve has. It goes before the session's Closed. Idempotent.
 func (d *Demux) Close() {
 	d.mu.Lock()
 	d.closed = true

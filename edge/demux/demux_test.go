@@ -145,7 +145,8 @@ func TestAReaderThatIsClosedCancelsItsStreamOnce(t *testing.T) {
 
 const small = 64 // records of a mailbox
 
-// standsStill returns an agent with a small mailbox, and two that say something to it: the reader of a stream of the first has read its start.
+// standsStill returns an agent with a small mailbox, and two that say something to it: the reader of a stream of the
+// first has read its start.
 func standsStill(t *testing.T) (n *door, a, b peer, x *demux.Exchange) {
 	t.Helper()
 	c := start(t, agoratest.Options{Edges: 2, Node: edge.Config{MaxRecords: small}})
@@ -215,7 +216,8 @@ func TestAStreamThatLostPartsToRetentionEndsSayingSo(t *testing.T) {
 	a.Expect(`{"type":"cancel","from":"n","stream_id":"s"}`)
 }
 
-// What waited for its turn and is lost nobody gets: the door is told of that, and the sender that it has arrived is not.
+// What waited for its turn and is lost nobody gets: the door is told of that, and the sender that it has arrived is
+// not.
 func TestAMessageThatIsLostWhileItWaitsIsToldAndNotAcknowledged(t *testing.T) {
 	t.Parallel()
 	c := start(t, agoratest.Options{Edges: 2, Node: edge.Config{MaxRecords: 16}})

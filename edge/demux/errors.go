@@ -17,7 +17,8 @@ var (
 	errReleased = agora.Errorf(agora.Unavailable, "the exchange is closed")
 )
 
-// ending returns the error that a part means which ends a stream, or a request, for other reasons than that all was said.
+// ending returns the error that a part means which ends a stream, or a request, for other reasons than that all was
+// said.
 func ending(m *agora.Message) *agora.Error {
 	code := cmp.Or(m.AbortBody().Code, agora.StreamAborted)
 	switch {

@@ -6,8 +6,8 @@ import (
 	"github.com/agora-relay/agora"
 )
 
-// Exchange is one stream of a peer, or one message that is no stream, on its way to a reader. Its methods may be called from any
-// goroutine, Next from one at a time.
+// Exchange is one stream of a peer, or one message that is no stream, on its way to a reader. Its methods may be called
+// from any goroutine, Next from one at a time.
 type Exchange struct {
 	queue     // guarded by Demux.mu, but for its catchup, which the reader alone reads with
 	name      key
@@ -45,22 +45,23 @@ func (x *Exchange) Peer() agora.AgentID { return x.name.peer }
 // Stream returns the stream's id; empty where it is none.
 func (x *Exchange) Stream() string { return x.name.stream }
 
-// Continued reports whether the stream began before what comes here: an earlier holder of the session has read its beginning, or
-// that is lost.
+// Continued reports whether the stream began before what comes here: an earlier holder of the session has read its
+// beginning, or that is lost.
 func (x *Exchange) Continued() bool { return x.continued }
 
-// Context is over when the exchange is: closed, given up by its peer, by the cluster, or here, at once, whatever is still queued. Its
-// cause says why: an *agora.Error, by ErrCancelled where the peer has cancelled.
+// Context is over when the exchange is: closed, given up by its peer, by the cluster, or here, at once, whatever is
+// still queued. Its cause says why: an *agora.Error, by ErrCancelled where the peer has cancelled.
 func (x *Exchange) Context() context.Context { return x.ctx }
 
-// Next returns the next part, and takes the one before it for consumed. It blocks while there is none, and reads the log where the exchange
-// lags. io.EOF comes after the last part, and an *agora.Error where the exchange ends in another way, behind what was queued before: by ErrCancelled
-// where its peer has cancelled it; with the code of an abort; STREAM_ABORTED where parts are lost; RATE_LIMITED where the
-// reader was too slow, and UNAVAILABLE where the session is over here. Only ctx's own error is no end.
+// Next returns the next part, and takes the one before it for consumed. It blocks while there is none, and reads the
+// log where the exchange lags. io.EOF comes after the last part, and an *agora.Error where the exchange ends in another
+// way, behind what was queued before: by ErrCancelled where its peer has cancelled it; with the code of an abort;
+// STREAM_ABORTED where parts are lost; RATE_LIMITED where the reader was too slow, and UNAVAILABLE where the session is
+// over here. Only ctx's own error is no end.
 func (x *Exchange) Next(ctx context.Context) (Part, error) { return x.read(ctx) }
 
-// Bind gives the exchange one more name: the stream in which the door answers it, or the request's id. A cancel by the peer, or an abort,
-// of that name ends its Context.
+// Bind gives the exchange one more name: the stream in which the door answers it, or the request's id. A cancel by the
+// peer, or an abort, of that name ends its Context.
 func (x *Exchange) Bind(name string) {
 	d := x.demux
 	d.mu.Lock()
@@ -73,8 +74,9 @@ func (x *Exchange) Bind(name string) {
 	d.names.bound[k] = x
 }
 
-// Close ends the exchange: what it was given is consumed, what still comes is dropped, and where that is not its end its peer is told, once, by a cancel of
-// the stream: told reports whether it is, by this call. It does not block. Serve's return does it. Idempotent.
+// Close ends the exchange: what it was given is consumed, what still comes is dropped, and where that is not its end
+// its peer is told, once, by a cancel of the stream: told reports whether it is, by this call. It does not block.
+// Serve's return does it. Idempotent.
 func (x *Exchange) Close() (told bool) {
 	d := x.demux
 	d.mu.Lock()
@@ -127,8 +129,9 @@ func (x *Exchange) fail(err *agora.Error) {
 	x.signal()
 }
 
-// giveUp has the peer told that nobody reads its stream any more, unless that has ended. Until that is stored the position stays before what was
-// not consumed: should this edge die, the next holder of the session gives the stream up, and does not go on over a hole. mu is held.
+// giveUp has the peer told that nobody reads its stream any more, unless that has ended. Until that is stored the
+// position stays before what was not consumed: should this edge die, the next holder of the session gives the stream
+// up, and does not go on over a hole. mu is held.
 func (x *Exchange) giveUp() {
 	d := x.demux
 	if x.complete || d.closed {

@@ -11,7 +11,8 @@ import (
 	"github.com/agora-relay/agora/edge"
 )
 
-// BenchmarkHand hands batches of chunks of 100 bytes, as a pull brings them, to readers that wait for them, without a log.
+// BenchmarkHand hands batches of chunks of 100 bytes, as a pull brings them, to readers that wait for them, without a
+// log.
 func BenchmarkHand(b *testing.B) {
 	for _, readers := range []int{1, 100} {
 		b.Run(fmt.Sprintf("readers=%d", readers), func(b *testing.B) {

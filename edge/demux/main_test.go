@@ -187,7 +187,8 @@ func (p peer) end(stream string) {
 	p.Send(fmt.Sprintf(`{"type":"send_end","to":"n","stream_id":%q}`, stream))
 }
 
-// say sends a message and waits until it is stored: once more where the mailbox is taken for full, as what was read is not known yet.
+// say sends a message and waits until it is stored: once more where the mailbox is taken for full, as what was read is
+// not known yet.
 func (p peer) say(text string) {
 	stored, full := fmt.Sprintf(`{"type":"receipt","request_id":%q,"status":"stored"}`, text), fmt.Sprintf(`{"type":"error","request_id":%q,"code":"RATE_LIMITED"}`, text)
 	for again := true; again; {

@@ -5,17 +5,19 @@ import (
 	"time"
 )
 
-// breath is the longest that the pump waits for readers that read: they are as fast as it is, but take turns with it. What they would lag
-// behind costs more to read from the log.
+// breath is the longest that the pump waits for readers that read: they are as fast as it is, but take turns with it.
+// What they would lag behind costs more to read from the log.
 const breath = 2 * time.Millisecond
 
-// pace has the pump wait for a moment where a queue is half full whose reader reads. Its Demux's mu guards it, but for wait.
+// pace has the pump wait for a moment where a queue is half full whose reader reads. Its Demux's mu guards it, but for
+// wait.
 type pace struct {
 	pressed bool          // such a queue is half full
 	room    chan struct{} // holds one token when a queue has room again
 }
 
-// press notes that a queue is half full. A reader that has taken nothing since the pump last waited for it is not waited for.
+// press notes that a queue is half full. A reader that has taken nothing since the pump last waited for it is not
+// waited for.
 func (p *pace) press(q *queue) {
 	if q.taken != q.awaited {
 		q.awaited, p.pressed = q.taken, true

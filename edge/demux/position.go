@@ -119,7 +119,8 @@ func (p *position) consumed() uint64 {
 	return upTo
 }
 
-// toAcknowledge returns the position up to which everything is consumed, where that is news; else 0. It looks after who holds it back. mu is held.
+// toAcknowledge returns the position up to which everything is consumed, where that is news; else 0. It looks after who
+// holds it back. mu is held.
 func (d *Demux) toAcknowledge() uint64 {
 	if d.closed { // what is dropped from now on is for the next holder of the session
 		return 0
@@ -128,8 +129,9 @@ func (d *Demux) toAcknowledge() uint64 {
 	return d.position.consumed()
 }
 
-// lookAfter gives up exchanges that are far behind for too long: what they hold back fills the mailbox for all who write to it. The
-// backlog is no one's alone: where it is what is behind, the mailbox is full, and its writers are slowed.
+// lookAfter gives up exchanges that are far behind for too long: what they hold back fills the mailbox for all who
+// write to it. The backlog is no one's alone: where it is what is behind, the mailbox is full, and its writers are
+// slowed.
 func (d *Demux) lookAfter() {
 	for q := d.position.first(); q != nil && q.of != nil && d.position.far(q); q = d.position.first() {
 		now := agora.Ticks()
@@ -176,7 +178,8 @@ func (d *Demux) tell(upTo uint64) {
 	}
 }
 
-// Slow returns the peers with a stream here that lags, and is more than an eighth of the mailbox behind. It does not block.
+// Slow returns the peers with a stream here that lags, and is more than an eighth of the mailbox behind. It does not
+// block.
 func (d *Demux) Slow() (peers []agora.AgentID) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -19,8 +19,8 @@ import (
 	"github.com/agora-relay/agora/internal/pause"
 )
 
-// Readers of any speed, some of which close early, get each exchange in order, without a hole, and nothing twice that is not marked, though
-// the agent's session moves from edge to edge meanwhile.
+// Readers of any speed, some of which close early, get each exchange in order, without a hole, and nothing twice that
+// is not marked, though the agent's session moves from edge to edge meanwhile.
 func TestEachExchangeIsWholeWhateverItsReadersAndHoldersDo(t *testing.T) {
 	if testing.Short() {
 		t.Skip("left to make test")

@@ -83,7 +83,8 @@ func (q *queue) accept(v *edge.Delivery, record int64) {
 	q.demux.held += int64(q.parts.push(newPart(v, record)))
 }
 
-// next consumes the part that the reader has, and gives it the next one into its hands. done is false where there is none now.
+// next consumes the part that the reader has, and gives it the next one into its hands. done is false where there is
+// none now.
 func (q *queue) next() (p Part, done bool, err error) {
 	q.consume()
 	switch {

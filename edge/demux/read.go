@@ -36,8 +36,8 @@ func (q *queue) read(ctx context.Context) (Part, error) {
 	}
 }
 
-// over returns the error for a reader whose Demux is closed. The next holder of the session goes on, but not where the reader had all, or what was left was
-// dropped: then it is told what its exchange had ended by.
+// over returns the error for a reader whose Demux is closed. The next holder of the session goes on, but not where the
+// reader had all, or what was left was dropped: then it is told what its exchange had ended by.
 func (q *queue) over() error {
 	q.demux.mu.Lock()
 	defer q.demux.mu.Unlock()
@@ -59,7 +59,8 @@ func (q *queue) wait(ctx context.Context) error {
 	}
 }
 
-// lag has a queue that is full drop what follows: its reader will find that in the log. One too many is given up. mu is held.
+// lag has a queue that is full drop what follows: its reader will find that in the log. One too many is given up. mu is
+// held.
 func (q *queue) lag(missing uint64) {
 	d := q.demux
 	if q.of != nil {
@@ -113,7 +114,8 @@ func (q *queue) retry(ctx context.Context, err error) error {
 	return nil
 }
 
-// rereading returns the queue's own reading of the log, nil where it lags no more, and the position up to which all was dispatched before.
+// rereading returns the queue's own reading of the log, nil where it lags no more, and the position up to which all was
+// dispatched before.
 func (q *queue) rereading() (c *edge.Catchup, pos uint64) {
 	d := q.demux
 	d.mu.Lock()
@@ -134,9 +136,10 @@ func (q *queue) rereading() (c *edge.Catchup, pos uint64) {
 	return nil, 0
 }
 
-// caught queues what was read of the log. Nothing read means that all up to pos was. Where the queue stands where the dispatched does, or beyond, it
-// gets again what comes live, and nothing lies between: both move under mu. Then, or where it has come to its end, it
-// returns the reading, which is to be closed. lost are the gaps that the door is to be told of.
+// caught queues what was read of the log. Nothing read means that all up to pos was. Where the queue stands where the
+// dispatched does, or beyond, it gets again what comes live, and nothing lies between: both move under mu. Then, or
+// where it has come to its end, it returns the reading, which is to be closed. lost are the gaps that the door is to be
+// told of.
 func (q *queue) caught(ds []edge.Delivery, pos uint64) (over *edge.Catchup, lost []edge.Delivery) {
 	d := q.demux
 	if !q.lagging {

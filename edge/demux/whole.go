@@ -5,8 +5,8 @@ import (
 	"github.com/agora-relay/agora/edge"
 )
 
-// message has a message that is no stream served, once there is room. Those that wait are in a queue like any other, which lags when
-// it is full.
+// message has a message that is no stream served, once there is room. Those that wait are in a queue like any other,
+// which lags when it is full.
 func (d *Demux) message(v *edge.Delivery) {
 	if v.Message.Seq <= d.backlog.through { // which has read ahead
 		return
@@ -56,8 +56,9 @@ func (d *Demux) ushers() {
 	}
 }
 
-// lose takes note of a gap where the backlog reads the log: the messages that waited there are lost, so nobody is told that they have arrived. What
-// is not dispatched yet comes live, or is in a gap that does: the backlog reads no further. lost is what the door is to be told. mu is held.
+// lose takes note of a gap where the backlog reads the log: the messages that waited there are lost, so nobody is told
+// that they have arrived. What is not dispatched yet comes live, or is in a gap that does: the backlog reads no
+// further. lost is what the door is to be told. mu is held.
 func (d *Demux) lose(gap *agora.Message) (lost []edge.Delivery) {
 	b := &d.backlog
 	first, last := max(b.missing, b.through+1), min(gap.Seq, d.position.at)

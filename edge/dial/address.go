@@ -13,9 +13,9 @@ import (
 // maxHost bounds the name of a host, as DNS does.
 const maxHost = 253
 
-// Canonical returns the one spelling of an address HOST:PORT: two that differ name different hosts or ports, though one host may have
-// several names. INVALID_REQUEST for what is none: an empty host, a port that is no number from 1 to 65535, and hosts that are no name
-// and that some systems read as an address, such as 0177.0.0.1, 127.1 or 2130706433.
+// Canonical returns the one spelling of an address HOST:PORT: two that differ name different hosts or ports, though one
+// host may have several names. INVALID_REQUEST for what is none: an empty host, a port that is no number from 1 to
+// 65535, and hosts that are no name and that some systems read as an address, such as 0177.0.0.1, 127.1 or 2130706433.
 func Canonical(address string) (string, error) {
 	host, port, err := split(address)
 	if err != nil {

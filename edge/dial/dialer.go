@@ -25,8 +25,8 @@ type Config struct {
 	Connect func(ctx context.Context, network, address string) (net.Conn, error)
 }
 
-// Dialer connects to addresses that others name, unless they are denied. What is no address of one host (0.0.0.0, multicast and the like) is
-// denied whatever the lists say. Its methods may be called at the same time.
+// Dialer connects to addresses that others name, unless they are denied. What is no address of one host (0.0.0.0,
+// multicast and the like) is denied whatever the lists say. Its methods may be called at the same time.
 type Dialer struct {
 	cfg  Config
 	here endpoint.Machine
@@ -53,8 +53,9 @@ func New(cfg Config) *Dialer {
 	return &Dialer{cfg: cfg, here: endpoint.This()}
 }
 
-// Check returns nil while an address HOST:PORT may be dialled now. It resolves the host, and connects to nothing. FORBIDDEN where any address of the
-// host is denied, INVALID_REQUEST as of [Canonical], UNAVAILABLE where the host can't be resolved in time.
+// Check returns nil while an address HOST:PORT may be dialled now. It resolves the host, and connects to nothing.
+// FORBIDDEN where any address of the host is denied, INVALID_REQUEST as of [Canonical], UNAVAILABLE where the host
+// can't be resolved in time.
 func (d *Dialer) Check(ctx context.Context, address string) error {
 	ctx, cancel := context.WithTimeout(ctx, d.cfg.Timeout)
 	defer cancel()
@@ -62,8 +63,9 @@ func (d *Dialer) Check(ctx context.Context, address string) error {
 	return err
 }
 
-// Names returns the names of what an address HOST:PORT reaches: two addresses with a name in common reach the same port, at least sometimes. It resolves the host; how the host
-// is written is a name as well, and so is what a connection to the address has reached, where that is given. Errors are those of Check.
+// Names returns the names of what an address HOST:PORT reaches: two addresses with a name in common reach the same
+// port, at least sometimes. It resolves the host; how the host is written is a name as well, and so is what a
+// connection to the address has reached, where that is given. Errors are those of Check.
 func (d *Dialer) Names(ctx context.Context, address string, reached net.Addr) ([]string, error) {
 	ctx, cancel := context.WithTimeout(ctx, d.cfg.Timeout)
 	defer cancel()
@@ -95,8 +97,9 @@ func (d *Dialer) NamesOf(reached net.Addr) []string {
 	return d.here.Names([]netip.Addr{at.Addr()}, at.Port())
 }
 
-// DialContext connects to HOST:PORT by "tcp", "tcp4" or "tcp6". The host is resolved once; each of its addresses is checked, as by Check, and none that was
-// not is dialled. Errors are those of Check, and UNAVAILABLE where nothing answers in time.
+// DialContext connects to HOST:PORT by "tcp", "tcp4" or "tcp6". The host is resolved once; each of its addresses is
+// checked, as by Check, and none that was not is dialled. Errors are those of Check, and UNAVAILABLE where nothing
+// answers in time.
 func (d *Dialer) DialContext(ctx context.Context, network, address string) (net.Conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, d.cfg.Timeout)
 	defer cancel()

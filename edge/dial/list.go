@@ -6,11 +6,12 @@ import (
 	"strings"
 )
 
-// LinkLocal is what [Dialer] denies that is given no list: addresses of one link, where clouds have the metadata of their machines.
+// LinkLocal is what [Dialer] denies that is given no list: addresses of one link, where clouds have the metadata of
+// their machines.
 var LinkLocal = []string{"169.254.0.0/16", "fe80::/10"}
 
-// Inside is what a server that is reached by many should deny besides: the machine itself, and the metadata of clouds that
-// is at other addresses.
+// Inside is what a server that is reached by many should deny besides: the machine itself, and the metadata of clouds
+// that is at other addresses.
 var Inside = []string{
 	"127.0.0.0/8", "::1/128", "100.100.100.200/32", "168.63.129.16/32", "192.0.0.192/32", "fd00:ec2::254/128", "fd20:ce::254/128",
 	"localhost", "*.localhost", "metadata.google.internal",
@@ -22,7 +23,8 @@ type List struct {
 	hosts    []string // names, or the ends of names behind a '*'
 }
 
-// ParseList reads entries, each a network (10.0.0.0/8), an address, the name of a host, or *.example.org for all names that end so.
+// ParseList reads entries, each a network (10.0.0.0/8), an address, the name of a host, or *.example.org for all names
+// that end so.
 func ParseList(entries []string) (List, error) {
 	var l List
 	for _, entry := range entries {

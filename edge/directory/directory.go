@@ -1,9 +1,10 @@
-// Package directory is who is there and what they can do, as one edge knows it: a replica of a tenant's directory for as long as
-// somebody asks for it.
+// Package directory is who is there and what they can do, as one edge knows it: a replica of a tenant's directory for
+// as long as somebody asks for it.
 //
-// A replica is loaded from presence when it is first asked for. The log of agent.status tells it who has changed, and it reads those
-// again; and it compares itself with presence now and then, so that it is right soon though that log has failed. What it shows was
-// read from presence, an agent at a time. Nobody has asked for a while: it is dropped. A tenant that nobody asks for costs nothing.
+// A replica is loaded from presence when it is first asked for. The log of agent.status tells it who has changed, and
+// it reads those again; and it compares itself with presence now and then, so that it is right soon though that log has
+// failed. What it shows was read from presence, an agent at a time. Nobody has asked for a while: it is dropped. A
+// tenant that nobody asks for costs nothing.
 package directory
 
 import (
@@ -38,8 +39,9 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
-// Directory is the replicas of one edge. Its methods may be called at the same time. Those that ask for a tenant's directory wait until it is
-// loaded, and for what this edge has changed itself (Touch); they fail with UNAVAILABLE while presence can't tell.
+// Directory is the replicas of one edge. Its methods may be called at the same time. Those that ask for a tenant's
+// directory wait until it is loaded, and for what this edge has changed itself (Touch); they fail with UNAVAILABLE
+// while presence can't tell.
 type Directory struct {
 	cfg  Config
 	ctx  context.Context // ends with Close
@@ -124,7 +126,8 @@ func (d *Directory) all() []*replica {
 	return all
 }
 
-// Get returns an agent's card, without schemas and the bytes of its registration. AGENT_NOT_FOUND where it is not in the directory.
+// Get returns an agent's card, without schemas and the bytes of its registration. AGENT_NOT_FOUND where it is not in
+// the directory.
 func (d *Directory) Get(ctx context.Context, tenant string, id agora.AgentID) (agora.Agent, error) {
 	r, err := d.ask(ctx, tenant)
 	if err != nil {
@@ -153,7 +156,8 @@ func (d *Directory) All(ctx context.Context, tenant string) ([]agora.Agent, erro
 	return slices.Collect(all), nil
 }
 
-// Listed is All for who looks at few of the cards: none is decoded. What it goes through is as it was when it was asked for.
+// Listed is All for who looks at few of the cards: none is decoded. What it goes through is as it was when it was asked
+// for.
 func (d *Directory) Listed(ctx context.Context, tenant string) (iter.Seq[presence.Listed], error) {
 	r, err := d.ask(ctx, tenant)
 	if err != nil {
@@ -178,8 +182,8 @@ type Filter struct {
 	From    agora.AgentID // whose ids don't come before this one
 }
 
-// Select is All for those agents that a filter takes, each decoded when it is come to: who answers with a page of them pays for no more. What it goes through is
-// as it was when it was asked for.
+// Select is All for those agents that a filter takes, each decoded when it is come to: who answers with a page of them
+// pays for no more. What it goes through is as it was when it was asked for.
 func (d *Directory) Select(ctx context.Context, tenant string, f Filter) (iter.Seq[agora.Agent], error) {
 	r, err := d.ask(ctx, tenant)
 	if err != nil {
@@ -203,7 +207,8 @@ func (f *Filter) takes(a *agora.Agent) bool {
 		(f.Domain == "" || a.Domain == f.Domain) && (f.Dialect == "" || a.DialectName() == f.Dialect)
 }
 
-// ask returns the replica of a tenant, loaded and with all that this edge has changed by now; it begins one where there is none.
+// ask returns the replica of a tenant, loaded and with all that this edge has changed by now; it begins one where there
+// is none.
 func (d *Directory) ask(ctx context.Context, tenant string) (*replica, error) {
 	r, err := d.replica(tenant)
 	if err != nil {

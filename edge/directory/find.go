@@ -42,8 +42,9 @@ func (q *Query) text() (string, error) {
 	return text, nil
 }
 
-// Find returns the agents that fit best, the best first: those that have a skill of that name, those that have such a tool, then those of whose
-// name, description, skills and tools the words speak, rare words before common ones. INVALID_REQUEST.
+// Find returns the agents that fit best, the best first: those that have a skill of that name, those that have such a
+// tool, then those of whose name, description, skills and tools the words speak, rare words before common ones.
+// INVALID_REQUEST.
 func (d *Directory) Find(ctx context.Context, tenant string, q Query) ([]agora.Agent, error) {
 	text, err := q.text()
 	if err != nil {

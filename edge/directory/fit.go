@@ -8,8 +8,9 @@ import (
 	"github.com/agora-relay/agora/internal/budget"
 )
 
-// Fit returns agents with less of each, where they are too large together for an answer of so many bytes: see [budget.Fit]. Metadata count as a schema. size returns the bytes as which an
-// agent is answered. leftOut names what was left out: "schemas", "descriptions", "agents". The agents given stay as they are.
+// Fit returns agents with less of each, where they are too large together for an answer of so many bytes: see
+// [budget.Fit]. Metadata count as a schema. size returns the bytes as which an agent is answered. leftOut names what
+// was left out: "schemas", "descriptions", "agents". The agents given stay as they are.
 func Fit(agents []agora.Agent, bytes int, size func(*agora.Agent) int) (fit []agora.Agent, leftOut []string) {
 	items := make([]budget.Item, len(agents))
 	for i := range agents {

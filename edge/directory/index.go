@@ -2,8 +2,8 @@ package directory
 
 import "slices"
 
-// index finds the entries of a replica by what can be said of them. An entry has a slot; a posting is a slot, and in the last
-// bits the place where the word stands in that entry. Most words are one agent's alone, which takes little.
+// index finds the entries of a replica by what can be said of them. An entry has a slot; a posting is a slot, and in
+// the last bits the place where the word stands in that entry. Most words are one agent's alone, which takes little.
 type index struct {
 	slots []*entry
 	free  []uint32          // slots that are nobody's
@@ -73,7 +73,8 @@ func (x *index) often(h term) int {
 	return len(x.many[h])
 }
 
-// count adds to the score of each entry, by its slot, what having it is worth where it stands, and returns how many have it.
+// count adds to the score of each entry, by its slot, what having it is worth where it stands, and returns how many
+// have it.
 func (x *index) count(scores []float64, h term, worth func(place term) float64) int {
 	if p, single := x.one[h]; single {
 		scores[p>>placeBits] += worth(term(p) & places)

@@ -159,7 +159,8 @@ func (r *replica) hear() error {
 	}
 }
 
-// listen opens the log of agent.status where it ends now. What was said before shows in presence, which is compared after it.
+// listen opens the log of agent.status where it ends now. What was said before shows in presence, which is compared
+// after it.
 func (r *replica) listen(ctx context.Context) error {
 	b, to := r.d.cfg.Broker, agora.ToSpace(r.tenant, spaces.StatusSpace)
 	at := b.Now()
@@ -304,7 +305,8 @@ func (r *replica) put(id agora.AgentID, e *entry) {
 	}
 }
 
-// entryCost is about what an entry takes beside its texts: itself, its place in the map, its slot and the words that it alone has.
+// entryCost is about what an entry takes beside its texts: itself, its place in the map, its slot and the words that it
+// alone has.
 const entryCost = 256
 
 func (e *entry) size(terms []term) int64 { return int64(e.Size() + len(terms)*4 + entryCost) }
@@ -343,7 +345,8 @@ func (r *replica) finishRound() {
 	}
 }
 
-// wait returns when the replica is loaded and has what this edge changed before the call; and why it can't be relied on, if it can't.
+// wait returns when the replica is loaded and has what this edge changed before the call; and why it can't be relied
+// on, if it can't.
 func (r *replica) wait(ctx context.Context) error {
 	select {
 	case <-r.loaded:

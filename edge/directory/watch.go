@@ -25,9 +25,9 @@ type Change struct {
 // changesAtOnce is how many changes one Next returns at most.
 const changesAtOnce = 256
 
-// Watch tells of what changes in a tenant's directory: first of all agents that are there, as Added. Of each agent its changes come in order, and each
-// once. Who is slow to ask is told how an agent is now and not how it was in between; so what waits for it is bounded by the number of agents.
-// Its methods are for one goroutine, but for Close.
+// Watch tells of what changes in a tenant's directory: first of all agents that are there, as Added. Of each agent its
+// changes come in order, and each once. Who is slow to ask is told how an agent is now and not how it was in between;
+// so what waits for it is bounded by the number of agents. Its methods are for one goroutine, but for Close.
 type Watch struct {
 	r     *replica
 	ready chan struct{} // holds one token while there may be something
@@ -69,8 +69,8 @@ func (r *replica) watch() *Watch {
 	return w
 }
 
-// Next returns what has changed since it was called last, or since Watch: it blocks while that is nothing. It fails when ctx is over,
-// and when the watch or the directory was closed.
+// Next returns what has changed since it was called last, or since Watch: it blocks while that is nothing. It fails
+// when ctx is over, and when the watch or the directory was closed.
 func (w *Watch) Next(ctx context.Context) ([]Change, error) {
 	for {
 		changes, err := w.take()

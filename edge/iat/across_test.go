@@ -166,7 +166,8 @@ func TestStreamsCrossBothWays(t *testing.T) {
 	wes.Expect(`{"type":"cancel","from":"bob","stream_id":"u"}`)
 }
 
-// What one without a session asks by a stream is a stream to an agent of this dialect, which answers, cancels and is told as with any.
+// What one without a session asks by a stream is a stream to an agent of this dialect, which answers, cancels and is
+// told as with any.
 func TestACallThatIsAStreamIsOneToAnAgentOfEnvelopes(t *testing.T) {
 	t.Parallel()
 	s := patient(t)

@@ -229,8 +229,8 @@ func conflict(err error) error {
 	return err
 }
 
-// decider returns the name of who decides an approval over HTTP: the agent that the request names with as, the only one that its principal may be, else the
-// principal's own. Nobody decides what it has asked for itself.
+// decider returns the name of who decides an approval over HTTP: the agent that the request names with as, the only one
+// that its principal may be, else the principal's own. Nobody decides what it has asked for itself.
 func decider(x *web.Exchange, q *approval.Approval) (string, error) {
 	p := x.Actor.Principal()
 	by := x.Request.URL.Query().Get("as")
@@ -255,7 +255,8 @@ func decider(x *web.Exchange, q *approval.Approval) (string, error) {
 	return "operator", nil
 }
 
-// watchApprovals answers with an event for each approval that is there, and for each change. Who is too slow for that begins anew.
+// watchApprovals answers with an event for each approval that is there, and for each change. Who is too slow for that
+// begins anew.
 func (a *approvals) watch(x *web.Exchange, f approval.Filter) error {
 	w := a.all.Watch(x.Actor.Principal().Tenant, f)
 	defer w.Close()

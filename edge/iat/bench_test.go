@@ -65,7 +65,8 @@ func BenchmarkEncode(b *testing.B) {
 	}
 }
 
-// BenchmarkChunkIn is what a chunk costs from the bytes of a message to what is stored. It allocates its id, and one piece of memory for what is kept.
+// BenchmarkChunkIn is what a chunk costs from the bytes of a message to what is stored. It allocates its id, and one
+// piece of memory for what is kept.
 func BenchmarkChunkIn(b *testing.B) {
 	s := saying{door: &Door{now: time.Now}, as: "agent-1"}
 	var e iat.Envelope

@@ -61,7 +61,8 @@ func (l *link) appendDelivery(dst []byte, d *edge.Delivery, now time.Time, w *de
 	return l.end(iat.AppendEnvelope(dst, m, t), len(dst), m.Seq)
 }
 
-// name returns the ids that the envelope of a message of another dialect has, empty for what goes by its position, and names.
+// name returns the ids that the envelope of a message of another dialect has, empty for what goes by its position, and
+// names.
 func (l *link) name(m *agora.Message, w *deliver.Writer) (id, parent string) {
 	if m.Kind == agora.Request && m.Part <= agora.Start {
 		return requestID(m), m.Meta.Parent
@@ -138,7 +139,8 @@ func requestID(m *agora.Message) string {
 	return seqID(m)
 }
 
-// madeTrace is the trace id of an envelope that the door makes of a message that belongs to no trace: the same whenever it is delivered again.
+// madeTrace is the trace id of an envelope that the door makes of a message that belongs to no trace: the same whenever
+// it is delivered again.
 func madeTrace(m *agora.Message) string {
 	h := fnv.New128a()
 	io.WriteString(h, string(m.From))

@@ -24,8 +24,8 @@ const (
 	seqHeader   = "Agora-Last-Seq"     // position after which delivery goes on
 )
 
-// events is the downlink of an agent: what it is sent, as events whose ids are positions. It waits on a small stack, as most downlinks are quiet for most
-// of their time: what goes deep is done apart, by the door's writers.
+// events is the downlink of an agent: what it is sent, as events whose ids are positions. It waits on a small stack, as
+// most downlinks are quiet for most of their time: what goes deep is done apart, by the door's writers.
 func (d *Door) events(x *web.Exchange) error {
 	if x.Request.Method == http.MethodHead {
 		return d.headEvents(x)
@@ -80,7 +80,8 @@ func (d *Door) openEvents(x *web.Exchange) (*link, error) {
 	return l, nil
 }
 
-// retryLine is the first thing that a downlink says: how long a browser waits before it opens the next one, in milliseconds.
+// retryLine is the first thing that a downlink says: how long a browser waits before it opens the next one, in
+// milliseconds.
 const retryLine = "retry: 1000\n\n"
 
 // endEvents settles the session of a downlink that has ended. Its error is told to the agent as the last event.
@@ -103,8 +104,8 @@ func closeEvents(s *edge.Session, why edge.Cause) {
 	s.Closed(false)
 }
 
-// ended returns what is told last of why an edge ends a downlink, as a socket is told by its close code; nil where it was told already: an error, or
-// that the agent is to come back elsewhere.
+// ended returns what is told last of why an edge ends a downlink, as a socket is told by its close code; nil where it
+// was told already: an error, or that the agent is to come back elsewhere.
 func ended(why edge.Reason) error {
 	if why.Code != "" || why.Cause == edge.Drained {
 		return nil
@@ -220,7 +221,8 @@ func (e *eventLine) look() {
 	}
 }
 
-// returned returns the signs of life that have come, and has look be called again where some are missing and the downlink is not over.
+// returned returns the signs of life that have come, and has look be called again where some are missing and the
+// downlink is not over.
 func (e *eventLine) returned(acked uint64, known, over bool) (data []uint64) {
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -27,7 +27,8 @@ func (s *site) tells(t *testing.T, to string, from, upTo int) {
 	}
 }
 
-// hears takes those numbers from a downlink, in order and nothing between them, and returns the position of the last one.
+// hears takes those numbers from a downlink, in order and nothing between them, and returns the position of the last
+// one.
 func (d *downlink) hears(to string, from, upTo int, redelivered bool) (id string) {
 	d.t.Helper()
 	for n := from; n <= upTo; n++ {

@@ -84,8 +84,8 @@ func (s sharing) Hijack() (c net.Conn, rw *bufio.ReadWriter, err error) {
 	return s.socket, rw, err
 }
 
-// shared is a connection that is read by gorilla's package and written by an outbox: what that package writes, frames that answer others, goes through
-// it as well. It is read into large buffers while much comes. One goroutine reads.
+// shared is a connection that is read by gorilla's package and written by an outbox: what that package writes, frames
+// that answer others, goes through it as well. It is read into large buffers while much comes. One goroutine reads.
 type shared struct {
 	net.Conn
 	in   *buffer.Buffer  // what was read and not taken; nil while there is nothing

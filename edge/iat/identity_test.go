@@ -76,7 +76,8 @@ func TestAnIDThatIsHeldIsRefusedAtASocketWithItsCloseCode(t *testing.T) {
 	goesOn(first)
 }
 
-// neighbours are two tenants: u, where bob was asked by ann, and waits to hear about an approval, and t, from which mallory tries to get across.
+// neighbours are two tenants: u, where bob was asked by ann, and waits to hear about an approval, and t, from which
+// mallory tries to get across.
 type neighbours struct {
 	*testing.T
 	*site

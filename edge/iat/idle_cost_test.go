@@ -4,7 +4,8 @@ package iat_test
 
 import "testing"
 
-// What a downlink costs that is bound and says nothing but signs of life. The server's own buffers are 10 KiB of the first, and 4 KiB of the second.
+// What a downlink costs that is bound and says nothing but signs of life. The server's own buffers are 10 KiB of the
+// first, and 4 KiB of the second.
 func TestAnIdleDownlinkCostsLittle(t *testing.T) {
 	for _, c := range []struct {
 		name   string

@@ -15,8 +15,9 @@ import (
 	"github.com/agora-relay/agora/internal/agoratest"
 )
 
-// BenchmarkIdleDownlink reports what a downlink that says nothing costs its edge's process, heap and stacks, its subscription in the embedded log
-// included. Presence is a process of its own, and the agents are bare sockets, which cost this process nothing.
+// BenchmarkIdleDownlink reports what a downlink that says nothing costs its edge's process, heap and stacks, its
+// subscription in the embedded log included. Presence is a process of its own, and the agents are bare sockets, which
+// cost this process nothing.
 func BenchmarkIdleDownlink(b *testing.B) {
 	for _, shared := range []bool{false, true} {
 		b.Run(fmt.Sprintf("shared=%t", shared), func(b *testing.B) {
@@ -30,8 +31,8 @@ func BenchmarkIdleDownlink(b *testing.B) {
 // sharing is how many downlinks share a connection over HTTP/2.
 const sharing = 100
 
-// idleDownlinkCost opens downlinks that say nothing, each over a connection of HTTP/1.1 or many over one of HTTP/2, and returns what each takes once it
-// has been asked for a sign of life.
+// idleDownlinkCost opens downlinks that say nothing, each over a connection of HTTP/1.1 or many over one of HTTP/2, and
+// returns what each takes once it has been asked for a sign of life.
 func idleDownlinkCost(t testing.TB, downlinks int, shared bool) float64 {
 	t.Helper()
 	s := open(t, setup{Options: agoratest.Options{Edges: 1, Redis: true, Node: edge.Config{

@@ -51,7 +51,8 @@ func (h head) Read(x *web.Exchange, b []byte, whole bool) error {
 // envelopeKey is the key of the envelope in the context of the request that posts it.
 type envelopeKey struct{}
 
-// tokenInURL is for who opens a downlink, where a page can set no header: neither for a WebSocket nor for an EventSource.
+// tokenInURL is for who opens a downlink, where a page can set no header: neither for a WebSocket nor for an
+// EventSource.
 func tokenInURL(x *web.Exchange) (string, error) {
 	q, err := x.Query()
 	if len(q["token"]) > 1 {
@@ -108,8 +109,8 @@ func (d *Door) posted(x *web.Exchange, e *iat.Envelope, as agora.AgentID) error 
 	return x.Answer(http.StatusAccepted, nil)
 }
 
-// speaker returns the agent as which an envelope is said that no connection is bound for: the only one that the principal may be, else
-// the one that the envelope names.
+// speaker returns the agent as which an envelope is said that no connection is bound for: the only one that the
+// principal may be, else the one that the envelope names.
 func speaker(a *edge.Actor, e *iat.Envelope) (agora.AgentID, error) {
 	if id, only := a.Principal().Sole(); only {
 		return id, nil

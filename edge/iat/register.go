@@ -80,7 +80,8 @@ func (d *Door) checkOutputs(e *iat.Envelope, declared []iat.Tool) error {
 	return nil
 }
 
-// registered returns the envelope that answers a registration, which lasts until a time, or with the session where that is zero.
+// registered returns the envelope that answers a registration, which lasts until a time, or with the session where that
+// is zero.
 func (d *Door) registered(e *iat.Envelope, card *agora.Agent, until time.Time) []byte {
 	r := registration{Status: "registered", Agent: card.ID, Tools: len(card.Tools)}
 	if !until.IsZero() {

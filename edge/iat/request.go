@@ -73,7 +73,8 @@ func (r *responder) appendEvent(lines []byte, m *agora.Message) []byte {
 // maxGathered is how many bytes of streamed text a response may hold.
 const maxGathered = 4 << 20
 
-// gather answers with the response alone. Of an answer that is streamed by who ends it with nothing, its text is the response, as that of a chunk.
+// gather answers with the response alone. Of an answer that is streamed by who ends it with nothing, its text is the
+// response, as that of a chunk.
 func (r *responder) gather(ctx context.Context) error {
 	var text []byte
 	for {

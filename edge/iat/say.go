@@ -113,7 +113,8 @@ func (s *saying) cancel(ctx context.Context, by doer, c edge.Command) error {
 	return by.do(ctx, c)
 }
 
-// orPlain says what was to end a stream, and was answered by err: where none of its name is open it is a notification like any.
+// orPlain says what was to end a stream, and was answered by err: where none of its name is open it is a notification
+// like any.
 func orPlain(ctx context.Context, by doer, c edge.Command, err error) error {
 	if e, ok := errors.AsType[*agora.Error](err); !ok || e.Code != agora.StreamNotFound && e.Code != agora.Unavailable {
 		return err

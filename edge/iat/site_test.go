@@ -20,7 +20,8 @@ import (
 	wire "github.com/agora-relay/agora/wire/iat"
 )
 
-// site is a cluster whose edges have the door, beside those that share its guard: plain HTTP, and WebSockets at /guarded.
+// site is a cluster whose edges have the door, beside those that share its guard: plain HTTP, and WebSockets at
+// /guarded.
 type site struct {
 	*agoratest.Cluster
 	one, two *http.Client // that speak HTTP/1.1, and HTTP/2 without TLS
@@ -111,8 +112,8 @@ func (s *site) each(t *testing.T, play func(t *testing.T, c *http.Client)) {
 	t.Run("HTTP2", func(t *testing.T) { play(t, s.two) })
 }
 
-// folk takes any token "tenant/name/ids" for a principal of that tenant and name, which may be those agents, with commas between their patterns; any
-// agent where there are none. It can revoke them.
+// folk takes any token "tenant/name/ids" for a principal of that tenant and name, which may be those agents, with
+// commas between their patterns; any agent where there are none. It can revoke them.
 type folk struct {
 	mu      sync.Mutex // guards the fields below
 	gone    map[string]bool

@@ -35,7 +35,8 @@ var closes = map[edge.Cause]int{
 	edge.Drained: websocket.CloseServiceRestart, edge.Shed: websocket.CloseTryAgainLater,
 }
 
-// maxMessage is how large a message may be before the socket is closed; beyond limits.frame it is refused, and the socket stays.
+// maxMessage is how large a message may be before the socket is closed; beyond limits.frame it is refused, and the
+// socket stays.
 const maxMessage = 32 << 20
 
 var upgrader = websocket.Upgrader{
@@ -45,7 +46,8 @@ var upgrader = websocket.Upgrader{
 	WriteBufferPool: new(sync.Pool),
 }
 
-// socket serves an agent over a WebSocket, whose session is opened before the upgrade, so that its answer can say how that went.
+// socket serves an agent over a WebSocket, whose session is opened before the upgrade, so that its answer can say how
+// that went.
 func (d *Door) socket(x *web.Exchange) error {
 	if !websocket.IsWebSocketUpgrade(x.Request) {
 		return &web.Refusal{Status: http.StatusUpgradeRequired, Err: agora.Errorf(agora.InvalidRequest, "this path takes WebSockets")}
@@ -62,7 +64,8 @@ func (d *Door) socket(x *web.Exchange) error {
 	return nil
 }
 
-// openSocket opens the session of an agent, and its socket; nil where that has been answered otherwise, or err is to be.
+// openSocket opens the session of an agent, and its socket; nil where that has been answered otherwise, or err is to
+// be.
 func (d *Door) openSocket(x *web.Exchange) (*peer, error) {
 	h, err := d.hello(x)
 	if err != nil {

@@ -81,7 +81,8 @@ type lister struct {
 	err   error // why it has ended early
 }
 
-// each returns the tools of agents with their schemas, which the directory's lists lack: agents are asked for theirs when they are come to.
+// each returns the tools of agents with their schemas, which the directory's lists lack: agents are asked for theirs
+// when they are come to.
 func (l *lister) each(agents iter.Seq[agora.Agent]) iter.Seq[tool] {
 	return func(yield func(tool) bool) {
 		for a := range agents {

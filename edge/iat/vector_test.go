@@ -18,7 +18,8 @@ import (
 	"github.com/agora-relay/agora/internal/await"
 )
 
-// vector is a request at edge 0, and what comes of it while bob is there. $ID in it stands for a name that nothing else has.
+// vector is a request at edge 0, and what comes of it while bob is there. $ID in it stands for a name that nothing else
+// has.
 type vector struct {
 	About   string            `json:"about"`
 	Method  string            `json:"method"` // GET; POST where there is a body
@@ -175,7 +176,8 @@ const bobRegisters = `{"header":{"msg_id":"r","type":"request","from":"bob"},"pa
 	`{"name":"sum","description":"adds numbers","input_schema":{"type":"object","properties":{"of":{"type":"array","items":{"type":"number"}}},"required":["of"]},"output_schema":{"type":"number"}},` +
 	`{"name":"open","input_schema":{"type":"object","properties":{"path":{"type":"string"}}}}],"workspace_root":"/work/bob"}}`
 
-// populate has agents be there while vectors are played: bob at edge 1 by a socket, wes of the relay's dialect, and ida that has registered and is away.
+// populate has agents be there while vectors are played: bob at edge 1 by a socket, wes of the relay's dialect, and ida
+// that has registered and is away.
 func populate(t *testing.T, s *site, token string) (bob *agoratest.Client) {
 	t.Helper()
 	bob = agoratest.Connect(t, agoratest.Direct{}, s.socketURL(1), queryOf("bob", "token", token), nil)

@@ -80,9 +80,9 @@ const (
 	mostRecords = 2000000 // of a stream that one question has read
 )
 
-// Why tells what became of messages: where they are stored, to which connection they were written and when, and whether they
-// are acknowledged or wait, and why. It is derived from the log, the positions of readers and the short history of sessions.
-// Without To or Space the whole log of the tenant is read. INVALID_REQUEST, UNAVAILABLE.
+// Why tells what became of messages: where they are stored, to which connection they were written and when, and whether
+// they are acknowledged or wait, and why. It is derived from the log, the positions of readers and the short history of
+// sessions. Without To or Space the whole log of the tenant is read. INVALID_REQUEST, UNAVAILABLE.
 func (s *Service) Why(ctx context.Context, q WhyQuery) (Fates, error) {
 	search, err := q.search()
 	if err != nil {

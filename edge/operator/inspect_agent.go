@@ -56,7 +56,8 @@ type LaneView struct {
 	Open []string `json:"open_streams,omitempty"`
 }
 
-// InspectAgent returns what is known of an agent: some round trips to presence, log and the edge that has it. AGENT_NOT_FOUND, UNAVAILABLE.
+// InspectAgent returns what is known of an agent: some round trips to presence, log and the edge that has it.
+// AGENT_NOT_FOUND, UNAVAILABLE.
 func (s *Service) InspectAgent(ctx context.Context, tenant string, id agora.AgentID) (AgentView, error) {
 	v, _, err := s.viewAgent(ctx, tenant, id)
 	if err != nil {

@@ -10,8 +10,9 @@ import (
 )
 
 // Kick ends an agent's session, wherever in the cluster it is: its connection is closed as [edge.Kicked], what it has
-// open is aborted for its receivers, it leaves its spaces, and its id is free. Its mailbox stays. The agent may connect again:
-// who is to be kept out must lose its token. It returns when the session is over. AGENT_NOT_FOUND, AGENT_OFFLINE where there is none, UNAVAILABLE.
+// open is aborted for its receivers, it leaves its spaces, and its id is free. Its mailbox stays. The agent may connect
+// again: who is to be kept out must lose its token. It returns when the session is over. AGENT_NOT_FOUND, AGENT_OFFLINE
+// where there is none, UNAVAILABLE.
 func (s *Service) Kick(ctx context.Context, tenant string, id agora.AgentID) error {
 	sight, err := s.presence.Operators.Inspect(ctx, tenant, id)
 	switch {

@@ -1,5 +1,5 @@
-// Package operator answers what operators ask of a cluster, and does what they tell it: what became of a message and why, what is
-// known of an agent, a space or an edge, the end of a session, the emptying of a mailbox.
+// Package operator answers what operators ask of a cluster, and does what they tell it: what became of a message and
+// why, what is known of an agent, a space or an edge, the end of a session, the emptying of a mailbox.
 package operator
 
 import (
@@ -11,8 +11,8 @@ import (
 	"github.com/agora-relay/agora/presence"
 )
 
-// Service does so by one edge of the cluster, and asks the others through it. It holds no state: its methods may be called at the
-// same time, until the node is closed.
+// Service does so by one edge of the cluster, and asks the others through it. It holds no state: its methods may be
+// called at the same time, until the node is closed.
 type Service struct {
 	node     *edge.Node
 	broker   *broker.Broker

@@ -21,9 +21,9 @@ type EdgeMoves struct {
 	Moves  int    `json:"moves"` // fewer than Above where it moves some already, or can't be asked
 }
 
-// Rebalance has each edge that has more agents than the mean tell as many as it has more to reconnect, some a second: they go on at
-// other edges, and nothing is lost. It returns once the edges have begun. Where only planned, it asks how many agents there are, and
-// moves none. UNAVAILABLE where an edge drains, can't serve or does not answer.
+// Rebalance has each edge that has more agents than the mean tell as many as it has more to reconnect, some a second:
+// they go on at other edges, and nothing is lost. It returns once the edges have begun. Where only planned, it asks how
+// many agents there are, and moves none. UNAVAILABLE where an edge drains, can't serve or does not answer.
 func (s *Service) Rebalance(ctx context.Context, perSecond int, planned bool) (Rebalancing, error) {
 	if perSecond < 1 {
 		return Rebalancing{}, agora.Errorf(agora.InvalidRequest, "rate must be at least 1")

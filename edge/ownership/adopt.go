@@ -13,8 +13,8 @@ import (
 	"github.com/agora-relay/agora/presence"
 )
 
-// adoptions finds sessions without an edge whose agents edges dial, and has this edge go on with them. Of several edges the first one that claims a session
-// has it, as the others find another epoch.
+// adoptions finds sessions without an edge whose agents edges dial, and has this edge go on with them. Of several edges
+// the first one that claims a session has it, as the others find another epoch.
 type adoptions struct {
 	cfg       *Config
 	lease     *Lease
@@ -70,7 +70,8 @@ func (d *adoptions) loop() {
 	}
 }
 
-// seekForsaken finds edges that are gone and lists their dialled sessions as orphans; soon says that there may be another.
+// seekForsaken finds edges that are gone and lists their dialled sessions as orphans; soon says that there may be
+// another.
 func (d *adoptions) seekForsaken(ctx context.Context) (soon bool, err error) {
 	holders, err := d.cfg.Presence.Dials.Holders(ctx, d.cfg.Holder)
 	if err != nil {
@@ -169,7 +170,8 @@ func (d *adoptions) isOrphan(ctx context.Context, o presence.Orphan) (is, held b
 	return err == nil && !alive, err == nil && alive && age < 2*d.lease.interval(), err
 }
 
-// begin reports whether the adoption of an agent's session under an epoch may begin now, and notes that it has. patient says that a setback counts.
+// begin reports whether the adoption of an agent's session under an epoch may begin now, and notes that it has. patient
+// says that a setback counts.
 func (d *adoptions) begin(at agora.Address, epoch uint64, patient bool) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()

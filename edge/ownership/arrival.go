@@ -58,8 +58,8 @@ func (r *arrivals) supersede(at agora.Address, before uint64) {
 	}
 }
 
-// Superseded reports whether another holder was told that nothing of the agent's from before a younger claim is left here, as there was no session yet.
-// It is asked once that can be found: then it must give its agent nothing.
+// Superseded reports whether another holder was told that nothing of the agent's from before a younger claim is left
+// here, as there was no session yet. It is asked once that can be found: then it must give its agent nothing.
 func (a *Arrival) Superseded() bool {
 	a.among.mu.Lock()
 	defer a.among.mu.Unlock()

@@ -14,7 +14,8 @@ func (nobody) All() []Session                     { return nil }
 func (nobody) Of(agora.Address, uint64) []Session { return nil }
 func (nobody) Agents() int                        { return 0 }
 
-// A younger holder that was told that there is nothing here delivers from then on: a connection whose claim is older must not begin a session behind that.
+// A younger holder that was told that there is nothing here delivers from then on: a connection whose claim is older
+// must not begin a session behind that.
 func TestAnArrivalIsTooLateOnceItsAgentWasHandedOver(t *testing.T) {
 	at, other := agora.ToAgent("t", "a"), agora.ToAgent("t", "b")
 	for _, step := range []struct {

@@ -37,7 +37,8 @@ type Config struct {
 	Log     *slog.Logger
 }
 
-// Sessions are those that an edge holds, those included that only flush what is under way. They may be asked by many at a time.
+// Sessions are those that an edge holds, those included that only flush what is under way. They may be asked by many at
+// a time.
 type Sessions interface {
 	All() []Session
 	Of(at agora.Address, before uint64) []Session // those of an agent under epochs before the given one
@@ -53,7 +54,8 @@ type Session interface {
 	Depose()                        // closes its connection, to which nothing more is given, as another edge holds the claim; must not block
 	Resume()                        // has it deliver what was withheld; must not block
 	Lose(ctx context.Context) error // tells presence that its connection is gone
-	// LeaveAgain leaves those of some spaces once more that the session is not in any more, as it was just written again that it is; must not block.
+	// LeaveAgain leaves those of some spaces once more that the session is not in any more, as it was just written
+	// again that it is; must not block.
 	LeaveAgain(spaces map[string]uint64)
 	// HandOver closes its connection, flushes what is under way, and reports whether nothing was given up.
 	HandOver(ctx context.Context) (clean bool, err error)
@@ -63,7 +65,8 @@ type Session interface {
 type Peers interface {
 	// Ping asks for nothing but an answer.
 	Ping(ctx context.Context, h presence.Holder) error
-	// Probe asks whether the connection that holds an epoch gives a sign of life, and else whether its agent has said goodbye.
+	// Probe asks whether the connection that holds an epoch gives a sign of life, and else whether its agent has said
+	// goodbye.
 	Probe(ctx context.Context, h presence.Holder, at agora.Address, epoch uint64) (alive, leaving bool, err error)
 	// HandOver asks whether nothing of an agent from before an epoch is left, and whether nothing was given up.
 	HandOver(ctx context.Context, h presence.Holder, at agora.Address, epoch uint64) (done, clean bool, err error)

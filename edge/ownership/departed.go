@@ -12,11 +12,12 @@ import (
 // maxDeparted bounds how many sessions that are in their grace an edge keeps in mind; of more it forgets any.
 const maxDeparted = 16384
 
-// departed is what an edge knows of sessions that have left it, until another edge has begun them or their grace is over: should presence lose
-// everything, nobody else could tell it of them, and what they
-// had open would never be ended for their receivers. A claim by which one was taken may be lost as well before the session begins: until then its agent has the token of here.
-// Of one that has begun elsewhere nothing is kept: where its holder dies together with presence, the log ends what it had open, and the agent is not
-// refused for a token that presence does not know. The zero value is ready to use.
+// departed is what an edge knows of sessions that have left it, until another edge has begun them or their grace is
+// over: should presence lose everything, nobody else could tell it of them, and what they had open would never be ended
+// for their receivers. A claim by which one was taken may be lost as well before the session begins: until then its
+// agent has the token of here. Of one that has begun elsewhere nothing is kept: where its holder dies together with
+// presence, the log ends what it had open, and the agent is not refused for a token that presence does not know. The
+// zero value is ready to use.
 type departed struct {
 	mu      sync.Mutex // guards the fields below
 	held    map[agora.Address]departure

@@ -21,8 +21,9 @@ type dialled struct {
 // pendingTime is how long a newcomer waits for another one that has its address to be there, or not.
 const pendingTime = 2 * time.Second
 
-// contestAddress decides what the agent that has an address means for a newcomer that was dialled there: nil is that this may claim again. Where it gives no
-// sign of life, and is the same principal's, its session is ended: somebody else answers at its address.
+// contestAddress decides what the agent that has an address means for a newcomer that was dialled there: nil is that
+// this may claim again. Where it gives no sign of life, and is the same principal's, its session is ended: somebody
+// else answers at its address.
 func (d *dialled) contestAddress(ctx context.Context, req *presence.ClaimRequest, taken *presence.AddressError, begun time.Time) error {
 	refused := &agora.Error{Code: agora.AgentExists, Message: fmt.Sprintf("address %q is another agent's", taken.Address), Cause: taken}
 	o, is, err := d.cfg.Presence.Dials.Find(ctx, taken.Tenant, taken.By)
@@ -46,7 +47,8 @@ func (d *dialled) contestAddress(ctx context.Context, req *presence.ClaimRequest
 	return nil
 }
 
-// loop ends the sessions of this edge whose address is another agent's, as it can be where presence has lost them, until the edge is closed.
+// loop ends the sessions of this edge whose address is another agent's, as it can be where presence has lost them,
+// until the edge is closed.
 func (d *dialled) loop() {
 	for pause.For(d.cfg.Context, max(d.cfg.Lease/5, 50*time.Millisecond)) {
 		contested, err := d.cfg.Presence.Dials.Contested(d.cfg.Context, d.cfg.Holder)
@@ -71,7 +73,8 @@ func (d *dialled) answers(ctx context.Context, o presence.Orphan) bool {
 	return alive
 }
 
-// end ends a dialled session for good, by the edge that holds it where one does. ErrDeposed where it goes on under another claim, or is over.
+// end ends a dialled session for good, by the edge that holds it where one does. ErrDeposed where it goes on under
+// another claim, or is over.
 func (d *dialled) end(ctx context.Context, o presence.Orphan, why Ending) error {
 	if o.Phase == presence.Active {
 		// Where its edge does not answer, it finds its claim gone.

@@ -95,8 +95,8 @@ func (d *handovers) ask(ctx context.Context, c presence.Claim, h presence.Holder
 	return d.cfg.Peers.HandOver(ctx, h, agora.ToAgent(c.Tenant, c.Agent), c.Epoch)
 }
 
-// untilAbsent gives up a question to a holder once nobody is there under its name: it ended as it was asked, and costs no more than one that had ended before.
-// It returns when the question is over.
+// untilAbsent gives up a question to a holder once nobody is there under its name: it ended as it was asked, and costs
+// no more than one that had ended before. It returns when the question is over.
 func (d *handovers) untilAbsent(asking context.Context, h presence.Holder, giveUp func()) {
 	for {
 		seen, ok := d.checks.check(asking, h)

@@ -15,7 +15,8 @@ import (
 	"github.com/agora-relay/agora/presence"
 )
 
-// unheard are peers that have ended with the question to hand over: it is never answered, and nobody is there under their names.
+// unheard are peers that have ended with the question to hand over: it is never answered, and nobody is there under
+// their names.
 type unheard struct{ Peers }
 
 func (unheard) HandOver(ctx context.Context, _ presence.Holder, _ agora.Address, _ uint64) (done, clean bool, err error) {
@@ -25,7 +26,8 @@ func (unheard) HandOver(ctx context.Context, _ presence.Holder, _ agora.Address,
 
 func (unheard) Ping(context.Context, presence.Holder) error { return broker.ErrNoEdge }
 
-// An edge may be killed just as it is asked to hand over: its agents are elsewhere no later than had it been killed before.
+// An edge may be killed just as it is asked to hand over: its agents are elsewhere no later than had it been killed
+// before.
 func TestAHolderThatEndsAsItIsAskedCostsNoLease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server, err := presence.EmbedInProcess()

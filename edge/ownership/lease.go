@@ -16,8 +16,8 @@ import (
 // nobody answers, is known to be gone: so its agents are back long before its lease is over.
 const beatsPerLease = 15
 
-// longestBeat is the longest time between two renewals, however long the lease: what an edge stores a minute after its last one is
-// taken for a dead edge's, and nobody reads it.
+// longestBeat is the longest time between two renewals, however long the lease: what an edge stores a minute after its
+// last one is taken for a dead edge's, and nobody reads it.
 const longestBeat = 10 * time.Second
 
 // Lease is what an edge holds its sessions by: while it is renewed in time, nobody takes them over unasked.
@@ -57,8 +57,8 @@ func (e *errRival) Error() string {
 	return fmt.Sprintf("another edge runs under the id %q: give each edge an id of its own, or none (--id)", e.id)
 }
 
-// acquire writes the lease. Where another life of the edge has it, that is left alone until it is known to be gone; while it
-// answers, the error is an errRival.
+// acquire writes the lease. Where another life of the edge has it, that is left alone until it is known to be gone;
+// while it answers, the error is an errRival.
 func (l *Lease) acquire(ctx context.Context) (held bool, err error) {
 	if _, valid := l.Valid(); valid { // a renewal that is late on its way must not write the lease of an edge that was taken for gone
 		if held, err = l.cfg.Presence.Leases.Extend(ctx, l.cfg.Holder); held {

@@ -36,7 +36,8 @@ type livenessCheck struct {
 	seen liveness
 }
 
-// check returns what there is of a past holder within a moment from now, not before; false when ctx or the edge is over.
+// check returns what there is of a past holder within a moment from now, not before; false when ctx or the edge is
+// over.
 func (o *livenessChecks) check(ctx context.Context, h presence.Holder) (liveness, bool) {
 	l := o.join(h, o.run)
 	select {

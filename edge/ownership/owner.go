@@ -1,5 +1,5 @@
-// Package ownership knows who holds an agent's id, for how long, and who takes over: the lease of an edge, the claims of its
-// sessions, their hand-over to the next holder, and the end of what nobody holds any more.
+// Package ownership knows who holds an agent's id, for how long, and who takes over: the lease of an edge, the claims
+// of its sessions, their hand-over to the next holder, and the end of what nobody holds any more.
 package ownership
 
 import (
@@ -47,8 +47,8 @@ func New(cfg Config) *Owner {
 	return o
 }
 
-// Start takes the edge's lease, and then keeps it and all that the edge holds, in the background. It fails when presence or the log can't be
-// reached until ctx is over, and when another edge that lives has the same id.
+// Start takes the edge's lease, and then keeps it and all that the edge holds, in the background. It fails when
+// presence or the log can't be reached until ctx is over, and when another edge that lives has the same id.
 func (o *Owner) Start(ctx context.Context) error {
 	var reminder pause.Reminder
 	for {
@@ -70,7 +70,8 @@ func (o *Owner) Start(ctx context.Context) error {
 	return nil
 }
 
-// Close says to other edges that this one is no witness any more. It is called when Config.Context has ended and all is over that Config.Go was given.
+// Close says to other edges that this one is no witness any more. It is called when Config.Context has ended and all is
+// over that Config.Go was given.
 func (o *Owner) Close() { o.renewals.rebuild.close() }
 
 // Holder returns which life of which edge it is, as presence knows it.
@@ -79,37 +80,41 @@ func (o *Owner) Holder() presence.Holder { return o.cfg.Holder }
 // Lease returns the edge's lease.
 func (o *Owner) Lease() *Lease { return o.lease }
 
-// Swept returns when this edge last ended all that was due without an error: sessions whose grace is over, and those of dead edges. Before the
-// first time it is when the edge began to look.
+// Swept returns when this edge last ended all that was due without an error: sessions whose grace is over, and those of
+// dead edges. Before the first time it is when the edge began to look.
 func (o *Owner) Swept() time.Time { return time.Unix(0, o.reaper.swept.Load()) }
 
 // MayDeliver returns nil while what was read may be handed to agents.
 func (o *Owner) MayDeliver() error { return o.claims.mayDeliver() }
 
-// Restores has restore called whenever presence may have lost what it knew, before it is taken for whole again. Its error has it be called again. It
-// may be called at any time until the edge is closed; restore is called by one goroutine at a time.
+// Restores has restore called whenever presence may have lost what it knew, before it is taken for whole again. Its
+// error has it be called again. It may be called at any time until the edge is closed; restore is called by one
+// goroutine at a time.
 func (o *Owner) Restores(restore func(context.Context) error) { o.claims.restores.add(restore) }
 
-// Arrive says that a connection is about to become an agent's session. The caller owes a call of Done, once it has, or has failed.
+// Arrive says that a connection is about to become an agent's session. The caller owes a call of Done, once it has, or
+// has failed.
 func (o *Owner) Arrive(at agora.Address) *Arrival { return o.claimer.arrivals.arrive(at) }
 
 // Expects reports whether a connection is about to become a session.
 func (o *Owner) Expects() bool { return o.claimer.arrivals.any() }
 
-// Claim takes the id for an arrival, past a dead incumbent and a session that is just ending. Nothing may be delivered under the claim before AwaitHandover.
-// Errors: AGENT_EXISTS, UNAVAILABLE, INVALID_REQUEST for a wrong resume token, and ErrAdopted.
+// Claim takes the id for an arrival, past a dead incumbent and a session that is just ending. Nothing may be delivered
+// under the claim before AwaitHandover. Errors: AGENT_EXISTS, UNAVAILABLE, INVALID_REQUEST for a wrong resume token,
+// and ErrAdopted.
 func (o *Owner) Claim(ctx context.Context, req *presence.ClaimRequest, a *Arrival) (presence.Claim, error) {
 	return o.claimer.claim(ctx, req, a)
 }
 
-// AwaitHandover waits until every past holder of a claim has handed over, its lease is over, or it is known to be gone. It returns presence's
-// error or ctx's.
+// AwaitHandover waits until every past holder of a claim has handed over, its lease is over, or it is known to be gone.
+// It returns presence's error or ctx's.
 func (o *Owner) AwaitHandover(ctx context.Context, c presence.Claim) error {
 	return o.handovers.await(ctx, c)
 }
 
-// Anew has a session go on that its agent has come back to as a new process: it receives as before, and what it sends is said under another id. What it had
-// open is aborted for its receivers, and nothing late of it can be stored. It returns the claim under that id; the record's lanes are over.
+// Anew has a session go on that its agent has come back to as a new process: it receives as before, and what it sends
+// is said under another id. What it had open is aborted for its receivers, and nothing late of it can be stored. It
+// returns the claim under that id; the record's lanes are over.
 func (o *Owner) Anew(ctx context.Context, c presence.Claim, rec *presence.Record, session string) (presence.Claim, error) {
 	old := *rec
 	if old.Dirty == 0 { // every holder has flushed: nothing is under way in the others
@@ -143,8 +148,9 @@ func (o *Owner) Reassert(ctx context.Context, h presence.Held) (held bool, err e
 	return err == nil && len(found.Deposed) == 0, err
 }
 
-// Asserted counts how often sessions were written to presence again, each as it stood then. Who changes presence before the session, as a join does, compares
-// the counts from before and after: where they differ presence may lack the change, and the session is to be written once more.
+// Asserted counts how often sessions were written to presence again, each as it stood then. Who changes presence before
+// the session, as a join does, compares the counts from before and after: where they differ presence may lack the
+// change, and the session is to be written once more.
 func (o *Owner) Asserted() uint64 { return o.claims.asserted.Load() }
 
 // Return lets go of a claim that nobody waits for any more: it stays in its grace.
@@ -155,19 +161,22 @@ func (o *Owner) Probed(ctx context.Context, at agora.Address, epoch uint64) bool
 	return o.claimer.probed(ctx, at, epoch)
 }
 
-// HandOver closes what this edge still holds of an agent from before an epoch, and has no session of it begin under an older one.
+// HandOver closes what this edge still holds of an agent from before an epoch, and has no session of it begin under an
+// older one.
 func (o *Owner) HandOver(ctx context.Context, at agora.Address, epoch uint64) (done, clean bool) {
 	o.claimer.arrivals.supersede(at, epoch) // before the sessions are looked for: one that is not there yet finds that
 	return handOver(ctx, o.cfg.Sessions.Of(at, epoch))
 }
 
-// Reap ends a session for good that is ending, whichever edge had it: every open stream of it is aborted in its receiver's log, it leaves its
-// spaces, and the id is free. flushed says that its last edge has ended its lanes already. It returns when the session is over; nil also where somebody else has ended it.
+// Reap ends a session for good that is ending, whichever edge had it: every open stream of it is aborted in its
+// receiver's log, it leaves its spaces, and the id is free. flushed says that its last edge has ended its lanes
+// already. It returns when the session is over; nil also where somebody else has ended it.
 func (o *Owner) Reap(ctx context.Context, tenant string, id agora.AgentID, flushed bool) error {
 	return o.reaper.reap(ctx, tenant, id, flushed)
 }
 
-// Register registers an agent without a connection, for as long as lasts. A session that is just ending is finished first. AGENT_EXISTS where the id is another principal's, UNAVAILABLE.
+// Register registers an agent without a connection, for as long as lasts. A session that is just ending is finished
+// first. AGENT_EXISTS where the id is another principal's, UNAVAILABLE.
 func (o *Owner) Register(ctx context.Context, r presence.Registration, lasts time.Duration) error {
 	id := r.Card.ID
 	for {
@@ -203,8 +212,8 @@ type Withdrawal struct {
 	over  bool // no session goes on
 }
 
-// Withdraw ends a registration before its time; a session of the agent goes on. The caller calls Finish then. AGENT_NOT_FOUND where there is none,
-// AGENT_EXISTS where it is another principal's, UNAVAILABLE.
+// Withdraw ends a registration before its time; a session of the agent goes on. The caller calls Finish then.
+// AGENT_NOT_FOUND where there is none, AGENT_EXISTS where it is another principal's, UNAVAILABLE.
 func (o *Owner) Withdraw(ctx context.Context, tenant, principal string, id agora.AgentID) (*Withdrawal, error) {
 	c, over, err := o.cfg.Presence.Registrations.Withdraw(ctx, tenant, principal, id)
 	switch {
@@ -235,13 +244,15 @@ func (w *Withdrawal) Finish(ctx context.Context) error {
 // Registered is about how many bytes the edge keeps of registrations without a connection, by whose they are.
 func (o *Owner) Registered() map[Registrant]int64 { return o.registered.bytes() }
 
-// LookAfterDialled has the edge look for sessions without an edge, and adopt them, and after the addresses of those that it has, until it is closed. It is called once.
+// LookAfterDialled has the edge look for sessions without an edge, and adopt them, and after the addresses of those
+// that it has, until it is closed. It is called once.
 func (o *Owner) LookAfterDialled() {
 	o.cfg.Go(o.adoptions.loop)
 	o.cfg.Go(o.dialled.loop)
 }
 
-// AdoptBy has adopt go on with a session that has no edge, now, and returns what it does; begun is false where that is under way already.
+// AdoptBy has adopt go on with a session that has no edge, now, and returns what it does; begun is false where that is
+// under way already.
 func (o *Owner) AdoptBy(s presence.Orphan, adopt func() error) (begun bool, err error) {
 	at := agora.ToAgent(s.Tenant, s.Agent)
 	if !o.adoptions.begin(at, s.Epoch, false) {
@@ -257,13 +268,15 @@ func (o *Owner) HasLost(ctx context.Context, s presence.Orphan) bool {
 	return o.handovers.hasLost(ctx, s)
 }
 
-// EndDialled ends a session for good whose connection an edge has dialled, as its agent has said goodbye. presence.ErrDeposed where it goes on under another claim, or is over.
+// EndDialled ends a session for good whose connection an edge has dialled, as its agent has said goodbye.
+// presence.ErrDeposed where it goes on under another claim, or is over.
 func (o *Owner) EndDialled(ctx context.Context, s presence.Orphan) error {
 	return o.dialled.end(ctx, s, Departed)
 }
 
-// EndFailed ends the session of an agent that an edge has dialled, as the agent has failed. With unlessAlive it stays where the agent gives a sign of life. It
-// returns false where it stays, or goes on under another claim. AGENT_NOT_FOUND where there is no such session, UNAVAILABLE.
+// EndFailed ends the session of an agent that an edge has dialled, as the agent has failed. With unlessAlive it stays
+// where the agent gives a sign of life. It returns false where it stays, or goes on under another claim.
+// AGENT_NOT_FOUND where there is no such session, UNAVAILABLE.
 func (o *Owner) EndFailed(ctx context.Context, tenant string, id agora.AgentID, unlessAlive bool) (ended bool, err error) {
 	s, is, err := o.cfg.Presence.Dials.Find(ctx, tenant, id)
 	switch {
@@ -284,5 +297,6 @@ func (o *Owner) EndFailed(ctx context.Context, tenant string, id agora.AgentID, 
 // Announce tells agent.status what has become of an agent, behind: nobody waits for it.
 func (o *Owner) Announce(c presence.Claim, status agora.AgentStatus) { o.status.announce(c, status) }
 
-// Note writes an agent's history, which nothing but operators' questions depends on: what can't be written is left out. It blocks for a second at most.
+// Note writes an agent's history, which nothing but operators' questions depends on: what can't be written is left out.
+// It blocks for a second at most.
 func (o *Owner) Note(c presence.Claim, e presence.Event) { o.status.note(c, e) }

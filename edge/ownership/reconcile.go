@@ -13,7 +13,8 @@ import (
 	"github.com/agora-relay/agora/presence"
 )
 
-// claims keeps the claims of an edge's sessions: those that presence has lost are written again, and sessions that another edge has claimed are closed.
+// claims keeps the claims of an edge's sessions: those that presence has lost are written again, and sessions that
+// another edge has claimed are closed.
 type claims struct {
 	cfg         *Config
 	lease       *Lease
@@ -103,7 +104,8 @@ func (k *claims) forgetSuperseded() error {
 	return err
 }
 
-// reconcile asserts those of sessions whose claims presence does not have as this edge's, and returns how many they were.
+// reconcile asserts those of sessions whose claims presence does not have as this edge's, and returns how many they
+// were.
 func (k *claims) reconcile(ctx context.Context, sessions []Session) (lost int, err error) {
 	missing, err := k.cfg.Presence.Sessions.Missing(ctx, k.cfg.Holder, func(yield func(presence.Claim) bool) {
 		for _, s := range sessions {
@@ -142,7 +144,8 @@ func (k *claims) reassertAll(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// reassertAfterLapse is reassertAll once the lease was gone. Where it fails, or the lease is gone once more meanwhile, the next renewal does it again.
+// reassertAfterLapse is reassertAll once the lease was gone. Where it fails, or the lease is gone once more meanwhile,
+// the next renewal does it again.
 func (k *claims) reassertAfterLapse(ctx context.Context) error {
 	k.lease.lapsed.Store(false)
 	err := k.reassertAll(ctx)
@@ -198,8 +201,8 @@ func (k *claims) reassert(ctx context.Context, sessions []Session, away []presen
 	return nil
 }
 
-// write writes claims again, and the lease with them. Where the lease was gone the next renewal looks after all the others; where presence had
-// lost claims, all edges do.
+// write writes claims again, and the lease with them. Where the lease was gone the next renewal looks after all the
+// others; where presence had lost claims, all edges do.
 func (k *claims) write(ctx context.Context, held []presence.Held) (found presence.Reasserted, err error) {
 	found, err = k.cfg.Presence.Sessions.Reassert(ctx, k.cfg.Holder, held)
 	if found.Unleased {
@@ -228,7 +231,8 @@ func (k *claims) tellLoss(ctx context.Context) error {
 	return nil
 }
 
-// tellLostAgain tells that a socket is gone which went while its session was asserted: what was told before may be undone.
+// tellLostAgain tells that a socket is gone which went while its session was asserted: what was told before may be
+// undone.
 func (k *claims) tellLostAgain(ctx context.Context, s Session) {
 	if err := s.Lose(ctx); err != nil && !errors.Is(err, presence.ErrDeposed) {
 		k.cfg.Log.Debug("socket was not told lost", "agent", s.Claim().Agent, "err", err)

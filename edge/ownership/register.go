@@ -28,14 +28,15 @@ func (d *registrations) lapse(ctx context.Context, tenant string, id agora.Agent
 	return d.cfg.Presence.Registrations.Unregister(ctx, c)
 }
 
-// Bounds of the registrations without a connection that an edge keeps in mind; of more it forgets one of the principal that has most here.
+// Bounds of the registrations without a connection that an edge keeps in mind; of more it forgets one of the principal
+// that has most here.
 const (
 	maxRegistered      = 16384
 	maxRegisteredBytes = 64 << 20
 )
 
-// registrations are the registrations without a connection that this edge has taken: should presence lose everything, nobody else could tell
-// it of them.
+// registrations are the registrations without a connection that this edge has taken: should presence lose everything,
+// nobody else could tell it of them.
 type registrations struct {
 	cfg    *Config
 	status *status

@@ -19,14 +19,16 @@ import (
 	"github.com/agora-relay/agora/presence"
 )
 
-// dialer reaches peers: over the connection that there is, through the edge at which they have reserved a place, or at addresses of theirs.
+// dialer reaches peers: over the connection that there is, through the edge at which they have reserved a place, or at
+// addresses of theirs.
 type dialer struct {
 	*shared
 	peers  *known
 	relays *relays
 }
 
-// elsewhere returns the other edges at which a peer has reserved a place. Without one it asks presence once more: the reservation may be a moment old. UNAVAILABLE.
+// elsewhere returns the other edges at which a peer has reserved a place. Without one it asks presence once more: the
+// reservation may be a moment old. UNAVAILABLE.
 func (d *dialer) elsewhere(ctx context.Context, to peer.ID) ([]relay, error) {
 	begun := time.Now()
 	found, err := d.peers.find(ctx, to)
@@ -110,7 +112,8 @@ func (d *dialer) ask(ctx context.Context, e relay, src, to peer.ID) (network.Str
 	return s, pbv2.Status_OK, nil
 }
 
-// mayDial decides where the host dials peers: edges at what they announce, and everything else as the settings allow, whoever is said to be there. What goes through a relay is dialled there.
+// mayDial decides where the host dials peers: edges at what they announce, and everything else as the settings allow,
+// whoever is said to be there. What goes through a relay is dialled there.
 func (d *dialer) mayDial(p peer.ID, a ma.Multiaddr) bool {
 	if _, err := a.ValueForProtocol(ma.P_CIRCUIT); err == nil {
 		return true
@@ -118,7 +121,8 @@ func (d *dialer) mayDial(p peer.ID, a ma.Multiaddr) bool {
 	return d.checkDial(d.ctx, p, a) == nil
 }
 
-// checkDial returns nil where a peer may be dialled at an address, which goes through no relay. Errors are those of [dial.Dialer.Check].
+// checkDial returns nil where a peer may be dialled at an address, which goes through no relay. Errors are those of
+// [dial.Dialer.Check].
 func (d *dialer) checkDial(ctx context.Context, p peer.ID, a ma.Multiaddr) error {
 	if d.relays.announces(p, a) {
 		return nil

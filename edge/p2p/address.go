@@ -25,7 +25,8 @@ func ParseAddress(text string) (ma.Multiaddr, error) {
 // ParsePeer returns the peer id that a text is.
 func ParsePeer(text string) (peer.ID, error) { return peer.Decode(text) }
 
-// ListenAt returns where a host listens: HOST:PORT, without a host at all addresses of the machine, or a multiaddress of TCP.
+// ListenAt returns where a host listens: HOST:PORT, without a host at all addresses of the machine, or a multiaddress
+// of TCP.
 func ListenAt(address string) ([]ma.Multiaddr, error) {
 	a, err := p2phost.ListenAt(address)
 	if err != nil {

@@ -39,7 +39,8 @@ func alone(b *testing.B) peer.AddrInfo {
 	return peer.AddrInfo{ID: h.ID(), Addrs: h.Addrs()}
 }
 
-// between opens a stream of a protocol from one new peer to another one, which has reserved a place at a relay, through a relay.
+// between opens a stream of a protocol from one new peer to another one, which has reserved a place at a relay, through
+// a relay.
 func between(b *testing.B, s *site, at, through peer.AddrInfo, serves func(network.Stream)) func() network.Stream {
 	b.Helper()
 	to, from := s.enter(), s.enter()
@@ -120,7 +121,8 @@ func BenchmarkAsked(b *testing.B) {
 	})
 }
 
-// BenchmarkCardOfAnAgent asks for the card of an agent of another dialect: with a new peer's connection to the edge and circuit each time.
+// BenchmarkCardOfAnAgent asks for the card of an agent of another dialect: with a new peer's connection to the edge and
+// circuit each time.
 func BenchmarkCardOfAnAgent(b *testing.B) {
 	s := open(b, setup{Options: agoratest.Options{Edges: 2}, door: p2p.Config{ClusterKey: []byte("0123456789abcdef0123456789abcdef")}})
 	s.agent(1, "bob", `,"skills":["greet"]`)

@@ -14,7 +14,8 @@ import (
 	wire "github.com/agora-relay/agora/wire/p2p"
 )
 
-// server answers the streams on which peers ask for cards and hand requests off: to the edge itself, or to an agent whose peer the edge is.
+// server answers the streams on which peers ask for cards and hand requests off: to the edge itself, or to an agent
+// whose peer the edge is.
 type server struct {
 	*shared
 	peers   *known
@@ -41,7 +42,8 @@ func asked(s network.Stream) *question {
 	return &question{MuxedStream: s, over: counted(s.Conn()), from: s.Conn().RemotePeer()}
 }
 
-// asks returns who a peer asks as. Errors are those of speaker, and AGENT_NOT_FOUND for an agent of another tenant than the peer's. Nothing of the stream is read.
+// asks returns who a peer asks as. Errors are those of speaker, and AGENT_NOT_FOUND for an agent of another tenant than
+// the peer's. Nothing of the stream is read.
 func (v *server) asks(ctx context.Context, q *question) (*asker, error) {
 	from, of := q.from, q.of
 	a, as, err := v.peers.speaker(ctx, from)

@@ -19,8 +19,9 @@ import (
 	wire "github.com/agora-relay/agora/wire/p2p"
 )
 
-// peerCarrier reaches the agents of the dialect by their protocols: over the connection of a peer that has reserved a place here, through the edge at which it has, or at the
-// addresses that it has registered. It is their carrier. A request is put to a peer once.
+// peerCarrier reaches the agents of the dialect by their protocols: over the connection of a peer that has reserved a
+// place here, through the edge at which it has, or at the addresses that it has registered. It is their carrier. A
+// request is put to a peer once.
 type peerCarrier struct{ *dialer }
 
 // Card implements carrier.Carrier: it is the card as the peer shows it now.
@@ -115,8 +116,9 @@ func (d *dialer) reach(ctx context.Context, c *carrier.Call, p protocol.ID) (net
 	return s, nil
 }
 
-// mayReach returns nil where a caller may have a peer asked that the callee says it is. A peer takes what an edge hands to it as meant for its agent, so one that is bound to another agent
-// than the callee is asked only for who may address that one. AGENT_OFFLINE, UNAVAILABLE.
+// mayReach returns nil where a caller may have a peer asked that the callee says it is. A peer takes what an edge hands
+// to it as meant for its agent, so one that is bound to another agent than the callee is asked only for who may address
+// that one. AGENT_OFFLINE, UNAVAILABLE.
 func (d *dialer) mayReach(ctx context.Context, c *carrier.Call, id peer.ID) error {
 	if c.Actor.Principal().Unverified {
 		return nil
@@ -172,7 +174,8 @@ const (
 	pieceBytes = 64 << 10
 )
 
-// answer is what a peer answers to a request: whole, where it is short and comes at once; else a stream. JSON stays as it is, and so does text; anything else is bytes.
+// answer is what a peer answers to a request: whole, where it is short and comes at once; else a stream. JSON stays as
+// it is, and so does text; anything else is bytes.
 type answer struct {
 	limits *Handoff
 	stream network.Stream
@@ -262,7 +265,8 @@ func (a *answer) end() error {
 	return nil
 }
 
-// tell queues what is held as a chunk, but for the beginning of a rune that is not complete; last says that no more comes.
+// tell queues what is held as a chunk, but for the beginning of a rune that is not complete; last says that no more
+// comes.
 func (a *answer) tell(last bool) {
 	if !a.begun {
 		a.begun = true

@@ -53,8 +53,9 @@ const copyBuffer = 32 << 10
 
 var buffers = sync.Pool{New: func() any { return new([copyBuffer]byte) }}
 
-// splice passes on what comes on either of two streams to the other, half-closes included, and returns when both are over. Neither takes more than the other one's reader.
-// What goes wrong at one end, or is beyond the limits of a circuit, resets both.
+// splice passes on what comes on either of two streams to the other, half-closes included, and returns when both are
+// over. Neither takes more than the other one's reader. What goes wrong at one end, or is beyond the limits of a
+// circuit, resets both.
 func (c *circuits) splice(a, b network.Stream) {
 	until := time.Now().Add(c.cfg.Relay.Duration)
 	_ = a.SetDeadline(until) // what is over fails to be read

@@ -13,7 +13,8 @@ import (
 	"github.com/agora-relay/agora/edge/admission"
 )
 
-// conn is one connection of a peer, and what is kept of what its peer has sent: what was not read yet of all its streams, and of requests what was. A nil one counts nothing.
+// conn is one connection of a peer, and what is kept of what its peer has sent: what was not read yet of all its
+// streams, and of requests what was. A nil one counts nothing.
 type conn struct {
 	of      *conns
 	peer    peer.ID
@@ -76,7 +77,8 @@ func (c *conn) settleLocked(as standing) {
 	}
 }
 
-// beMember lets a connection in for who its peer speaks as. RATE_LIMITED, UNAVAILABLE; then the permit is still the caller's.
+// beMember lets a connection in for who its peer speaks as. RATE_LIMITED, UNAVAILABLE; then the permit is still the
+// caller's.
 func (c *conn) beMember(permit *admission.Permit, a *edge.Actor) error {
 	if err := c.of.join(c); err != nil {
 		return err
@@ -116,7 +118,8 @@ func (c *conn) beStranger(ctx context.Context) error {
 	return nil
 }
 
-// letIn notes that a stream of the peer was let in, which speaks as an actor: it is no stranger then. Where there is no place for it, it goes on as one, for as long as it may.
+// letIn notes that a stream of the peer was let in, which speaks as an actor: it is no stranger then. Where there is no
+// place for it, it goes on as one, for as long as it may.
 func (c *conn) letIn(a *edge.Actor) {
 	if c == nil || a == nil {
 		return
@@ -194,7 +197,8 @@ func (c *conn) Hold(n int) bool {
 	return c.held <= c.of.queued/heldPart && (!full || c.held < worthClosing)
 }
 
-// keep counts n bytes of a request that were read, or no more where n is negative. UNAVAILABLE where the connection, or the edge, keeps as much as it may: the request is not to be read further.
+// keep counts n bytes of a request that were read, or no more where n is negative. UNAVAILABLE where the connection, or
+// the edge, keeps as much as it may: the request is not to be read further.
 func (c *conn) keep(n int) error {
 	if c == nil {
 		return nil
@@ -218,7 +222,8 @@ func (c *conn) sheds() bool {
 	return c.in.Shedding()
 }
 
-// holdLocked counts bytes, and reports whether the edge keeps as much as it may, and whether the connection may go on. mu is held.
+// holdLocked counts bytes, and reports whether the edge keeps as much as it may, and whether the connection may go on.
+// mu is held.
 func (c *conn) holdLocked(n int) (full, ok bool) {
 	if c.over {
 		return false, false
@@ -232,7 +237,8 @@ func (c *conn) holdLocked(n int) (full, ok bool) {
 	return full, c.standing != stranger || c.unfinishedLocked(n)
 }
 
-// unfinishedLocked counts what a stranger has unfinished, from when it has something, and for no longer than it may have. mu is held.
+// unfinishedLocked counts what a stranger has unfinished, from when it has something, and for no longer than it may
+// have. mu is held.
 func (c *conn) unfinishedLocked(n int) bool {
 	if c.standing != stranger || c.over {
 		return !c.over

@@ -18,9 +18,10 @@ import (
 	"github.com/agora-relay/agora/presence"
 )
 
-// conns decides which connections of peers there are. One over which nobody has proven yet who it is is pending, as at every port of the edge. Then its peer is another edge; or a member: one
-// that speaks as an agent, as it is bound to it or allowed; or a stranger. Strangers have few places, and the one that has been there longest makes room. A stranger is a member once a stream of it
-// is let in.
+// conns decides which connections of peers there are. One over which nobody has proven yet who it is is pending, as at
+// every port of the edge. Then its peer is another edge; or a member: one that speaks as an agent, as it is bound to it
+// or allowed; or a stranger. Strangers have few places, and the one that has been there longest makes room. A stranger
+// is a member once a stream of it is let in.
 type conns struct {
 	*shared
 	peers     *known
@@ -140,7 +141,8 @@ func (c *conns) heard(ctx context.Context, over *conn, p peer.ID, a *edge.Actor,
 	}
 }
 
-// recheck has members be strangers whose registration is over, while the places of members are short, until the door is closed.
+// recheck has members be strangers whose registration is over, while the places of members are short, until the door is
+// closed.
 func (c *conns) recheck() {
 	for pause.For(c.ctx, recheckEvery) {
 		if c.silent {

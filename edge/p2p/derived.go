@@ -30,7 +30,8 @@ import (
 	wire "github.com/agora-relay/agora/wire/p2p"
 )
 
-// derived is the peers that agents of other dialects are: each has a key that every edge can make of the cluster's, and every edge ends the circuits to it.
+// derived is the peers that agents of other dialects are: each has a key that every edge can make of the cluster's, and
+// every edge ends the circuits to it.
 type derived struct {
 	key []byte // the cluster's; nil where there are none
 
@@ -120,7 +121,8 @@ func (v *derived) find(ctx context.Context, a *edge.Actor, p peer.ID) (agora.Add
 	return at, false
 }
 
-// own connects a peer with an agent of another dialect, and serves that circuit until it is over; false where there is no such agent.
+// own connects a peer with an agent of another dialect, and serves that circuit until it is over; false where there is
+// no such agent.
 func (h *hop) own(ctx context.Context, s network.Stream, to peer.ID) bool {
 	a, as, err := h.peers.speaker(ctx, s.Conn().RemotePeer())
 	h.conns.heard(ctx, counted(s.Conn()), s.Conn().RemotePeer(), a, err)
@@ -210,7 +212,8 @@ func (v *server) beAgent(s network.Stream, at agora.Address) error {
 	}
 }
 
-// within admits a connection that goes over a circuit: what is kept of it counts with the connection over which the circuit comes.
+// within admits a connection that goes over a circuit: what is kept of it counts with the connection over which the
+// circuit comes.
 type within struct{ over *conn }
 
 // Admit implements p2phost.Admitter.

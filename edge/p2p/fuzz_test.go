@@ -9,7 +9,8 @@ import (
 	"github.com/libp2p/go-libp2p/p2p/protocol/circuitv2/util"
 )
 
-// FuzzHop reads what a peer may say to a relay: no more of it is taken than one message is, and that is said again as it came.
+// FuzzHop reads what a peer may say to a relay: no more of it is taken than one message is, and that is said again as
+// it came.
 func FuzzHop(f *testing.F) {
 	for _, m := range []*pbv2.HopMessage{
 		{Type: pbv2.HopMessage_RESERVE.Enum()},

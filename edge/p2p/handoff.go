@@ -16,8 +16,9 @@ import (
 	wire "github.com/agora-relay/agora/wire/p2p"
 )
 
-// serveHandoff answers a stream on which a request is handed off: to an agent, or to the cluster, whose requests name their agent. Whose it is comes first: of a stranger nothing is read. What is
-// kept of a request counts until its answer is over.
+// serveHandoff answers a stream on which a request is handed off: to an agent, or to the cluster, whose requests name
+// their agent. Whose it is comes first: of a stranger nothing is read. What is kept of a request counts until its
+// answer is over.
 func (v *server) serveHandoff(s *question) {
 	begun := time.Now()
 	in := &kept{Reader: s, over: s.over}

@@ -23,8 +23,8 @@ import (
 	wire "github.com/agora-relay/agora/wire/p2p"
 )
 
-// BenchmarkHandoff hands 1 KiB to an HTTP agent that answers with as much: plainly, over a stream of libp2p alone, and by the protocol through its sidecar: directly, through the edge at which it
-// has a place, and through another one.
+// BenchmarkHandoff hands 1 KiB to an HTTP agent that answers with as much: plainly, over a stream of libp2p alone, and
+// by the protocol through its sidecar: directly, through the edge at which it has a place, and through another one.
 func BenchmarkHandoff(b *testing.B) {
 	s := open(b, setup{Options: agoratest.Options{Edges: 2}})
 	agent := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

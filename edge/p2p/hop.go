@@ -18,8 +18,8 @@ import (
 	"github.com/agora-relay/agora"
 )
 
-// hop answers the HOP messages of Circuit Relay v2: who may, and what concerns other edges and agents of other dialects, is decided here; the library's relay keeps
-// reservations, and connects those that have one here.
+// hop answers the HOP messages of Circuit Relay v2: who may, and what concerns other edges and agents of other
+// dialects, is decided here; the library's relay keeps reservations, and connects those that have one here.
 type hop struct {
 	*shared
 	peers    *known
@@ -243,7 +243,8 @@ func (h *hop) refuse(s network.Stream, status pbv2.Status, done func()) {
 	h.answer(s, status)
 }
 
-// here has the library connect a peer, src, with one that has reserved a place here. The circuit goes on behind it, and done is called when it is over.
+// here has the library connect a peer, src, with one that has reserved a place here. The circuit goes on behind it, and
+// done is called when it is over.
 func (h *hop) here(s network.Stream, said []byte, src peer.ID, done func()) {
 	here := &h.stats.Here
 	here.Add(1)

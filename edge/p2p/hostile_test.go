@@ -42,7 +42,8 @@ func trap(t *testing.T) (port int, reached *atomic.Int64) {
 	return l.Addr().(*net.TCPAddr).Port, reached
 }
 
-// Addresses that a peer names are not dialled against the settings, whichever peer is said to be there: not even an edge.
+// Addresses that a peer names are not dialled against the settings, whichever peer is said to be there: not even an
+// edge.
 func TestNothingIsDialledThatIsDenied(t *testing.T) {
 	t.Parallel()
 	deny, err := dial.ParseList([]string{"127.0.0.0/8"})

@@ -21,7 +21,8 @@ import (
 	"github.com/agora-relay/agora/internal/p2phost"
 )
 
-// crowdAt is set where this program is to be a crowd of idle peers: how many, and the edge at which each reserves a place.
+// crowdAt is set where this program is to be a crowd of idle peers: how many, and the edge at which each reserves a
+// place.
 const crowdAt = "AGORA_TEST_CROWD"
 
 // beCrowd is what such a program does, until its input ends.
@@ -53,7 +54,8 @@ func beCrowd(said string) error {
 	return err
 }
 
-// BenchmarkIdlePeer tells what a peer takes of its edge that has reserved a place and is quiet: heap and stacks, once garbage is collected.
+// BenchmarkIdlePeer tells what a peer takes of its edge that has reserved a place and is quiet: heap and stacks, once
+// garbage is collected.
 func BenchmarkIdlePeer(b *testing.B) {
 	const peers = 500
 	s := open(b, setup{Options: agoratest.Options{Edges: 1}, door: p2p.Config{Relay: p2p.Relay{PerIP: peers}}})

@@ -21,7 +21,8 @@ const (
 	answerTime = 3 * time.Second
 )
 
-// known is what presence knows of peers, as it was found of late. Those that are nobody are kept apart: however many come, they push out none that is somebody.
+// known is what presence knows of peers, as it was found of late. Those that are nobody are kept apart: however many
+// come, they push out none that is somebody.
 type known struct {
 	*shared
 
@@ -40,7 +41,8 @@ type finding struct {
 // is reports whether a peer is somebody: bound to an agent, or with a place at an edge.
 func (f *finding) is() bool { return f.Bound != nil || len(f.At) > 0 }
 
-// find returns what presence knows of a peer: found up to a second ago, or up to a minute ago while presence is away. UNAVAILABLE beyond. That a peer is nobody is asked anew a few times a second.
+// find returns what presence knows of a peer: found up to a second ago, or up to a minute ago while presence is away.
+// UNAVAILABLE beyond. That a peer is nobody is asked anew a few times a second.
 func (k *known) find(ctx context.Context, p peer.ID) (presence.Peer, error) {
 	last, has := k.last(p)
 	fresh := has && time.Since(last.at) < freshTime
@@ -135,8 +137,8 @@ func (k *known) allowed(p peer.ID) bool {
 	return slices.Contains(k.cfg.Allow, p)
 }
 
-// mayRelay returns who speaks when a peer does that may use the relay; nil where nobody is asked who they are. It counts as what the peer asks. UNAUTHORIZED,
-// FORBIDDEN, RATE_LIMITED, UNAVAILABLE.
+// mayRelay returns who speaks when a peer does that may use the relay; nil where nobody is asked who they are. It
+// counts as what the peer asks. UNAUTHORIZED, FORBIDDEN, RATE_LIMITED, UNAVAILABLE.
 func (k *known) mayRelay(ctx context.Context, p peer.ID) (*edge.Actor, error) {
 	if k.node.Unverified(ctx) {
 		return nil, nil
@@ -151,7 +153,8 @@ func (k *known) mayRelay(ctx context.Context, p peer.ID) (*edge.Actor, error) {
 	return a, a.MayRelay()
 }
 
-// mayConnect is mayRelay for a peer that is to be connected with another one: AGENT_NOT_FOUND where that is not of its tenant.
+// mayConnect is mayRelay for a peer that is to be connected with another one: AGENT_NOT_FOUND where that is not of its
+// tenant.
 func (k *known) mayConnect(ctx context.Context, from, to peer.ID) (*edge.Actor, error) {
 	a, err := k.mayRelay(ctx, from)
 	if err != nil || a == nil {
@@ -174,7 +177,8 @@ func (k *known) ofTenant(p peer.ID, found *presence.Peer, tenant string) bool {
 	return is != nil && is.Tenant == tenant
 }
 
-// agentOf returns which agent a peer is, where everybody is asked who they are; nil for none. One that the operator allows is an agent of its own id where nobody has bound it.
+// agentOf returns which agent a peer is, where everybody is asked who they are; nil for none. One that the operator
+// allows is an agent of its own id where nobody has bound it.
 func (k *known) agentOf(p peer.ID, found *presence.Peer) *presence.Bound {
 	if b := found.Agent(); b != nil || !k.allowed(p) {
 		return b

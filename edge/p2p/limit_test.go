@@ -86,7 +86,8 @@ func TestWhoDrainsTakesNobodyAndLetsGoOfAll(t *testing.T) {
 	}
 }
 
-// folk takes any token "tenant/name/ids" for a principal of that tenant and name, which may be those agents, with commas between them.
+// folk takes any token "tenant/name/ids" for a principal of that tenant and name, which may be those agents, with
+// commas between them.
 type folk struct{}
 
 // Authenticate returns the principal that the token names.

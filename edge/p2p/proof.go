@@ -13,8 +13,9 @@ import (
 	wire "github.com/agora-relay/agora/wire/p2p"
 )
 
-// mayBelong returns nil where an agent may register with a peer id: FORBIDDEN where it is that of an edge, or is known to be derived of an agent's id. What is not known here as one of
-// those has a key that no agent has: nobody can prove to be it.
+// mayBelong returns nil where an agent may register with a peer id: FORBIDDEN where it is that of an edge, or is known
+// to be derived of an agent's id. What is not known here as one of those has a key that no agent has: nobody can prove
+// to be it.
 func (g *registry) mayBelong(ctx context.Context, id peer.ID) error {
 	if id == g.host.ID() || g.relays.isEdge(ctx, id, false) {
 		return agora.Errorf(agora.Forbidden, "peer %s is an edge of this cluster", id)
@@ -25,8 +26,9 @@ func (g *registry) mayBelong(ctx context.Context, id peer.ID) error {
 	return nil
 }
 
-// prove returns when the peer of a registration has said by its key that it is to speak as the agent, in milliseconds since 1970; 0 where the registration says nothing of that.
-// INVALID_REQUEST for what is no proof, FORBIDDEN for one that does not hold.
+// prove returns when the peer of a registration has said by its key that it is to speak as the agent, in milliseconds
+// since 1970; 0 where the registration says nothing of that. INVALID_REQUEST for what is no proof, FORBIDDEN for one
+// that does not hold.
 func (g *registry) prove(x *web.Exchange, r *registration, id peer.ID) (int64, error) {
 	if r.Proof == nil || string(r.Proof) == "null" {
 		return 0, nil
@@ -74,7 +76,8 @@ type access struct {
 	Why     string `json:"why,omitempty"` // it is not
 }
 
-// askAccess answers whether a peer may speak to an agent that the caller may be: for those who serve peers themselves beside that agent.
+// askAccess answers whether a peer may speak to an agent that the caller may be: for those who serve peers themselves
+// beside that agent.
 func (g *registry) askAccess(x *web.Exchange) error {
 	q, err := x.Query("peer_id", "agent_name")
 	if err != nil {

@@ -148,7 +148,8 @@ func TestNoOtherRegistrationGivesAnAgentAPeer(t *testing.T) {
 	}
 }
 
-// A peer that has proven nothing is reached all the same where its agent says that it is, as long as it is nobody else's.
+// A peer that has proven nothing is reached all the same where its agent says that it is, as long as it is nobody
+// else's.
 func TestAnAgentIsReachedAtAPeerThatItHasOnlyNamed(t *testing.T) {
 	t.Parallel()
 	s := open(t, setup{Options: agoratest.Options{Edges: 2, Node: edge.Config{Auth: folk{}}}})

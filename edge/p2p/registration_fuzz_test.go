@@ -16,7 +16,8 @@ import (
 	"github.com/agora-relay/agora/internal/agoratest"
 )
 
-// FuzzRegistration reads what may be posted to /register: what is taken is the card of the peer that it names, each of whose addresses is whole, ends with that peer alone, and is read again as it was.
+// FuzzRegistration reads what may be posted to /register: what is taken is the card of the peer that it names, each of
+// whose addresses is whole, ends with that peer alone, and is read again as it was.
 func FuzzRegistration(f *testing.F) {
 	const id = "12D3KooWQYhTNQdmr3ArTeUHRYzFg94BKyTkoWBDWez9kSCVe2Xo"
 	for _, s := range []string{

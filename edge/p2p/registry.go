@@ -142,7 +142,8 @@ func ttl(said json.RawMessage) (time.Duration, error) {
 	return 0, agora.Errorf(agora.InvalidRequest, "ttl must be seconds, or a duration such as 10m")
 }
 
-// addresses returns the addresses of a peer as whole ones, those that need no relay first. FORBIDDEN where one may not be dialled.
+// addresses returns the addresses of a peer as whole ones, those that need no relay first. FORBIDDEN where one may not
+// be dialled.
 func (g *registry) addresses(ctx context.Context, id peer.ID, said []string) ([]string, error) {
 	var direct, relayed []string
 	for _, text := range said {
@@ -177,7 +178,8 @@ func (g *registry) addresses(ctx context.Context, id peer.ID, said []string) ([]
 	return append(direct, relayed...), nil
 }
 
-// contest returns the peer that has had an id so far, where that is another one; AGENT_EXISTS where it gives a sign of life. To one that is proven, one that was only claimed gives way.
+// contest returns the peer that has had an id so far, where that is another one; AGENT_EXISTS where it gives a sign of
+// life. To one that is proven, one that was only claimed gives way.
 func (g *registry) contest(x *web.Exchange, as agora.AgentID, id peer.ID, proven bool) (before peer.ID, err error) {
 	has, err := x.Actor.Directory().Own(x.Context(), as)
 	if e := agora.AsError(err); e != nil {
@@ -257,7 +259,8 @@ func (g *registry) listPeers(x *web.Exchange) error {
 	return x.Answer(http.StatusOK, page)
 }
 
-// nextHeader is the header of an answer that says what to ask for as after, where there are more: the answer itself is a list.
+// nextHeader is the header of an answer that says what to ask for as after, where there are more: the answer itself is
+// a list.
 const nextHeader = "Agora-Next"
 
 // listed returns those of agents that are peers.

@@ -31,7 +31,8 @@ type relay struct {
 	told presence.Relay
 }
 
-// announce has the cluster know where this edge is reached, for as long as its lease would last, until the door is closed.
+// announce has the cluster know where this edge is reached, for as long as its lease would last, until the door is
+// closed.
 func (r *relays) announce() {
 	lease := r.node.Config().Lease
 	for pause.For(r.ctx, lease/5) {
@@ -46,7 +47,8 @@ func (r *relays) announce() {
 	}
 }
 
-// put tells where this edge is reached. Where presence has lost that, it has lost the reservations too: they are told again.
+// put tells where this edge is reached. Where presence has lost that, it has lost the reservations too: they are told
+// again.
 func (r *relays) put(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, answerTime)
 	defer cancel()
@@ -145,7 +147,8 @@ func (r *relays) announces(p peer.ID, a ma.Multiaddr) bool {
 	return false
 }
 
-// isEdge is has that asks presence about a peer that is not known: at once where it says that it is one, as it may be new.
+// isEdge is has that asks presence about a peer that is not known: at once where it says that it is one, as it may be
+// new.
 func (r *relays) isEdge(ctx context.Context, p peer.ID, says bool) bool {
 	if r.has(p) {
 		return true

@@ -17,7 +17,8 @@ const (
 	dropTime     = 3 * time.Second
 )
 
-// reservations is the peers that have reserved a place at this edge: the library keeps them as well, and says nothing of it.
+// reservations is the peers that have reserved a place at this edge: the library keeps them as well, and says nothing
+// of it.
 type reservations struct {
 	*shared
 	peers *known

@@ -22,7 +22,8 @@ import (
 	"github.com/agora-relay/agora/internal/p2phost"
 )
 
-// site is a cluster whose edges have the door, beside those for plain HTTP, and for WebSockets at /asks, by which peers are asked.
+// site is a cluster whose edges have the door, beside those for plain HTTP, and for WebSockets at /asks, by which peers
+// are asked.
 type site struct {
 	*agoratest.Cluster
 	t testing.TB

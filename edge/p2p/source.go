@@ -7,8 +7,9 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
-// sourceField is the field of a HOP message by which an edge tells another one for whom it asks: to the peer at the other end the circuit is that peer's, and there are
-// peers that hang up on any other one. Who is no edge is not believed.
+// sourceField is the field of a HOP message by which an edge tells another one for whom it asks: to the peer at the
+// other end the circuit is that peer's, and there are peers that hang up on any other one. Who is no edge is not
+// believed.
 const sourceField = 1000
 
 // setSource has a message say for whom it asks.

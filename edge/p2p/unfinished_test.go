@@ -200,7 +200,8 @@ func TestAStrangerIsRefusedUnread(t *testing.T) {
 	}
 }
 
-// What somebody has begun who may speak counts, and is bounded, by however many connections: others are served meanwhile.
+// What somebody has begun who may speak counts, and is bounded, by however many connections: others are served
+// meanwhile.
 func TestUnfinishedRequestsOfAPeerAreBounded(t *testing.T) {
 	t.Parallel()
 	const queued = 64 << 20

@@ -6,7 +6,8 @@ import (
 	"testing"
 )
 
-// FuzzScope reads what a token says of its permissions: what is not understood is refused, and what is taken is one object of JSON, whose text says the same when it is read again.
+// FuzzScope reads what a token says of its permissions: what is not understood is refused, and what is taken is one
+// object of JSON, whose text says the same when it is read again.
 func FuzzScope(f *testing.F) {
 	for _, s := range []string{
 		`{}`, `null`, `{"send":[]}`, `{"send":["a","b/*"],"reply":false}`, `{"agents":["*"],"directory":true,"relay":false}`, `{"Send":["a"]}`, `{"send":["a"],"send":["*"]}`, `{"sends":[]}`,

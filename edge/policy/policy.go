@@ -74,7 +74,8 @@ func (r *rule) applies(s Subject) bool {
 	return false
 }
 
-// Policy is the rules in force. The zero value has none: then all is allowed but Approve. It may be used by many at a time.
+// Policy is the rules in force. The zero value has none: then all is allowed but Approve. It may be used by many at a
+// time.
 type Policy struct{ now atomic.Pointer[Rules] }
 
 // Set puts rules in force; nil for none.

@@ -32,8 +32,8 @@ var (
 	aPolicy = &shape{want: "a policy", keys: map[string]*shape{"rules": {want: "a list of rules", item: aRule}}}
 )
 
-// faults returns what is not as it should be, each with its line. at is the key that the value stands behind, if any. What
-// stands elsewhere in the file (an alias) is not looked into.
+// faults returns what is not as it should be, each with its line. at is the key that the value stands behind, if any.
+// What stands elsewhere in the file (an alias) is not looked into.
 func (s *shape) faults(n *yaml.Node, at string) (all []error) {
 	if n.Kind == yaml.AliasNode || n.Tag == "!!null" {
 		return nil

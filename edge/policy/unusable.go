@@ -7,8 +7,8 @@ import (
 	"github.com/agora-relay/agora"
 )
 
-// Unusable returns which ids that rules spell out no agent can have: such a rule does nothing. It is no reason to refuse the policy, which may be older than a
-// rule about ids. A pattern that stands for several ids is not looked at.
+// Unusable returns which ids that rules spell out no agent can have: such a rule does nothing. It is no reason to
+// refuse the policy, which may be older than a rule about ids. A pattern that stands for several ids is not looked at.
 func (r *Rules) Unusable() error {
 	var all []error
 	for _, rule := range r.rules {

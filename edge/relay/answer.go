@@ -142,8 +142,8 @@ func (s *Sender) boxed(to agora.Address, m agora.Part, err error) {
 	}
 }
 
-// callOver takes the word that nobody waits for the answer that goes into a box any more: what still comes of it goes to
-// the mailbox of who asked. Where the answer is a stream that is open, that is closed, and the message becomes its
+// callOver takes the word that nobody waits for the answer that goes into a box any more: what still comes of it goes
+// to the mailbox of who asked. Where the answer is a stream that is open, that is closed, and the message becomes its
 // cancel. It returns false where the agent is not to be told, as it has answered.
 func (s *Sender) callOver(peer agora.Address, m *agora.Message) (news bool) {
 	s.mu.Lock()

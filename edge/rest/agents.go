@@ -111,8 +111,8 @@ func agent(x *web.Exchange) error {
 	return x.Answer(http.StatusOK, listing.AgentOf(a))
 }
 
-// card answers with the card of an agent as its dialect has it, which are the very bytes with which it registered, or those that it answers now; else
-// with what is known of it.
+// card answers with the card of an agent as its dialect has it, which are the very bytes with which it registered, or
+// those that it answers now; else with what is known of it.
 func (d *door) card(x *web.Exchange) error {
 	t, err := termsOf(x)
 	if err != nil {

@@ -20,8 +20,9 @@ import (
 // maxGathered is how many bytes of a streamed answer may be asked for in one piece.
 const maxGathered = 4 << 20
 
-// ask asks an agent: the body is the payload. The answer is the reply's payload, or {"text": …} of one that is streamed, with "payload" where its end has one; events where the
-// request accepts those: reply for a whole one, else start, chunk for each piece of text, and end.
+// ask asks an agent: the body is the payload. The answer is the reply's payload, or {"text": …} of one that is
+// streamed, with "payload" where its end has one; events where the request accepts those: reply for a whole one, else
+// start, chunk for each piece of text, and end.
 func ask(x *web.Exchange) error {
 	body, err := x.JSON()
 	if err != nil {
@@ -119,7 +120,8 @@ func stream(ctx context.Context, x *web.Exchange, a carrier.Answer) error {
 	}
 }
 
-// payload is the body of a part as JSON: that of a chunk is a string. What is neither JSON nor text is {"media","data"}, whose data is base64, and "item" where it is a part of one.
+// payload is the body of a part as JSON: that of a chunk is a string. What is neither JSON nor text is
+// {"media","data"}, whose data is base64, and "item" where it is a part of one.
 func payload(m *agora.Message) json.RawMessage {
 	if media := wire.Media(m); media != "" {
 		b := wire.AppendBody([]byte(`{"media":`), &agora.Message{Media: agora.MediaText, Body: []byte(media)})

@@ -11,8 +11,9 @@ import (
 	"github.com/agora-relay/agora/wire"
 )
 
-// MountProtocol adds GET /asyncapi.json to a mux: the frames of /ws as a document of AsyncAPI, with the limits that frames are decoded by. It is made
-// when it is asked for first, and is the same for as long as the process lives. It asks for credentials as every path of the kit does: it says what the operator has set.
+// MountProtocol adds GET /asyncapi.json to a mux: the frames of /ws as a document of AsyncAPI, with the limits that
+// frames are decoded by. It is made when it is asked for first, and is the same for as long as the process lives. It
+// asks for credentials as every path of the kit does: it says what the operator has set.
 func MountProtocol(k *web.Kit, mux *http.ServeMux, limits wire.Limits) {
 	made := sync.OnceValues(func() (document, error) {
 		b, err := json.Marshal(wire.AsyncAPI(limits))

@@ -64,7 +64,8 @@ func (t *terms) call(x *web.Exchange) carrier.Call {
 	return carrier.Call{Actor: x.Actor, As: t.as, To: agora.Agent{ID: t.to}, Name: t.name, Within: t.within}
 }
 
-// respond starts a call and answers with what comes back of it. A call with a name, which is made again elsewhere, ends when the edge drains.
+// respond starts a call and answers with what comes back of it. A call with a name, which is made again elsewhere, ends
+// when the edge drains.
 func (t *terms) respond(x *web.Exchange, start func(context.Context) (carrier.Answer, error)) error {
 	x.Last()
 	answer := func(ctx context.Context) error {

@@ -10,8 +10,9 @@ import (
 	"github.com/agora-relay/agora"
 )
 
-// allowance has checks done, a few at a time, within the time of processors that each owner may take for them. What one owner has checked keeps no other from having its own
-// checked: where several wait, they take turns. Its methods may be called at the same time.
+// allowance has checks done, a few at a time, within the time of processors that each owner may take for them. What one
+// owner has checked keeps no other from having its own checked: where several wait, they take turns. Its methods may be
+// called at the same time.
 type allowance struct {
 	rate    float64       // of a processor, that an owner may take for good
 	burst   time.Duration // that an owner may take at once
@@ -46,7 +47,8 @@ func newAllowance(perSecond time.Duration, refused func()) *allowance {
 	}
 }
 
-// do does f, once it is the owner's turn, and takes from its budget what that takes of a processor. RATE_LIMITED where nothing of that is left, or too many of the owner's wait.
+// do does f, once it is the owner's turn, and takes from its budget what that takes of a processor. RATE_LIMITED where
+// nothing of that is left, or too many of the owner's wait.
 func (b *allowance) do(ctx context.Context, owner string, f func() error) error {
 	a, turn, err := b.enter(owner)
 	if err == nil && turn != nil {

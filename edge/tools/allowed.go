@@ -15,9 +15,10 @@ type Asked struct {
 	Tool      string
 }
 
-// Allows returns nil where the tasks that a caller was given let it call a tool: open are those that it was given and has not done. A call that names a task
-// of the addressee's is held to that; one that names none, or an unknown one, must be what some task of the addressee's allows, as else who
-// leaves out the name would lift the limit. Without a task of the addressee's everything is allowed. Else FORBIDDEN, which names the tool.
+// Allows returns nil where the tasks that a caller was given let it call a tool: open are those that it was given and
+// has not done. A call that names a task of the addressee's is held to that; one that names none, or an unknown one,
+// must be what some task of the addressee's allows, as else who leaves out the name would lift the limit. Without a
+// task of the addressee's everything is allowed. Else FORBIDDEN, which names the tool.
 func Allows(open []presence.Execute, q Asked) error {
 	var held, some bool
 	for _, e := range open {

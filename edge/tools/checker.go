@@ -21,8 +21,8 @@ type Config struct {
 	Time time.Duration // of processors that checks of one principal may take in each second; 250ms
 }
 
-// Checker is the checks of one edge, whatever door a call comes through. It keeps schemas compiled. Its methods may be called at the same time; but for
-// CheckPaths with resolve, which looks at the disk, they do not block.
+// Checker is the checks of one edge, whatever door a call comes through. It keeps schemas compiled. Its methods may be
+// called at the same time; but for CheckPaths with resolve, which looks at the disk, they do not block.
 type Checker struct {
 	cfg     Config
 	schemas *cache
@@ -52,13 +52,15 @@ func New(cfg Config) *Checker {
 // Stats returns the counters. They go on counting.
 func (c *Checker) Stats() *Stats { return &c.count }
 
-// Within does what is to be checked for a principal, or an agent where nobody has asked who that is, once it is its turn: a few are checked at a time at an edge, principals take turns, and each has
-// [Config.Time] of its own. RATE_LIMITED beyond that, and what f returns.
+// Within does what is to be checked for a principal, or an agent where nobody has asked who that is, once it is its
+// turn: a few are checked at a time at an edge, principals take turns, and each has [Config.Time] of its own.
+// RATE_LIMITED beyond that, and what f returns.
 func (c *Checker) Within(ctx context.Context, tenant, principal string, agent agora.AgentID, f func() error) error {
 	return c.time.do(ctx, ownerOf(tenant, principal, agent), f)
 }
 
-// Compile is [Compile], once for a schema that is asked for again and again, and with the bound of the Checker's Config.
+// Compile is [Compile], once for a schema that is asked for again and again, and with the bound of the Checker's
+// Config.
 func (c *Checker) Compile(schema []byte) (*Schema, error) {
 	s, f := c.schemas.compile(schema)
 	if f != nil {
@@ -67,8 +69,9 @@ func (c *Checker) Compile(schema []byte) (*Schema, error) {
 	return s, nil
 }
 
-// CheckDeclared returns nil where an agent may declare these tools. Else its error is a *[Refusal] with INVALID_REQUEST: there are too many, or a schema can't
-// be used. Its path is that in the envelope of a registration, such as /payload/tools/2/input_schema, and its sentence names the place in the schema too.
+// CheckDeclared returns nil where an agent may declare these tools. Else its error is a *[Refusal] with
+// INVALID_REQUEST: there are too many, or a schema can't be used. Its path is that in the envelope of a registration,
+// such as /payload/tools/2/input_schema, and its sentence names the place in the schema too.
 func (c *Checker) CheckDeclared(tools []agora.Skill) error {
 	if len(tools) > c.cfg.Tools {
 		return &Refusal{agora.Errorf(agora.InvalidRequest, "tools has more than %d entries", c.cfg.Tools), "/payload/tools"}
@@ -84,9 +87,10 @@ func (c *Checker) CheckDeclared(tools []agora.Skill) error {
 	return nil
 }
 
-// CheckCall returns nil where an agent may be asked to run a tool with these arguments, nil for none. callee is its card. NOT_FOUND where it has declared
-// tools, but not this one; a *[Refusal] where the arguments do not fit the tool's schema, as [Schema.Check] says. One that has declared no tools is not
-// checked, nor are arguments of a tool without a schema, or with one that was never checked and can't be used.
+// CheckCall returns nil where an agent may be asked to run a tool with these arguments, nil for none. callee is its
+// card. NOT_FOUND where it has declared tools, but not this one; a *[Refusal] where the arguments do not fit the tool's
+// schema, as [Schema.Check] says. One that has declared no tools is not checked, nor are arguments of a tool without a
+// schema, or with one that was never checked and can't be used.
 func (c *Checker) CheckCall(callee agora.Agent, name string, arguments []byte) error {
 	schema, err := c.declared(&callee, name)
 	if err != nil || schema == nil {

@@ -73,8 +73,8 @@ func magnitude(n json.Number) int64 {
 	return 1 + int64(len(n)+max(exp, -exp))/16
 }
 
-// affordable reports whether the validator is done with a value soon. It goes through what the validator might, but does each pair of a subschema
-// and a value once, which the validator may do again and again.
+// affordable reports whether the validator is done with a value soon. It goes through what the validator might, but
+// does each pair of a subschema and a value once, which the validator may do again and again.
 func (p *plan) affordable(root *jsonschema.Schema, v any, bytes int) bool {
 	if !p.unique && p.expanded < endless && p.expanded*4*int64(bytes+16) <= budget {
 		return true // the most that it can be
@@ -172,7 +172,8 @@ func (c *costs) alone(s *jsonschema.Schema, v *value) int64 {
 	return n
 }
 
-// comparisons returns the work of comparing all items with each other. Those of scalars have hashes that tell them apart.
+// comparisons returns the work of comparing all items with each other. Those of scalars have hashes that tell them
+// apart.
 func (v *value) comparisons() int64 {
 	for _, kid := range v.kids {
 		switch kid.v.(type) {
@@ -183,8 +184,9 @@ func (v *value) comparisons() int64 {
 	return v.weight * int64(min(len(v.kids), 20))
 }
 
-// each calls f with the subschemas of s that may apply to a value or to what is in it, with the name or index that leads there ("" for the value itself),
-// until f returns false. Whether a pattern fits a name is only looked at where exact; else any might.
+// each calls f with the subschemas of s that may apply to a value or to what is in it, with the name or index that
+// leads there ("" for the value itself), until f returns false. Whether a pattern fits a name is only looked at where
+// exact; else any might.
 func (p *plan) each(s *jsonschema.Schema, v *value, exact bool, f func(*jsonschema.Schema, *value, string) bool) {
 	for _, next := range p.parts[s].same {
 		if !f(next, v, "") {

@@ -21,8 +21,8 @@ type GuardConfig struct {
 	Log      *slog.Logger              // discards if nil
 }
 
-// Guard holds each call of a tool, whatever its door, to what its callee has declared, to the task in whose name it comes, and to the workspaces of
-// both. Its methods may be called at the same time.
+// Guard holds each call of a tool, whatever its door, to what its callee has declared, to the task in whose name it
+// comes, and to the workspaces of both. Its methods may be called at the same time.
 type Guard struct {
 	*Checker
 	cfg    GuardConfig
@@ -55,8 +55,10 @@ type Call struct {
 	Known bool
 }
 
-// CheckTool returns nil where a call may be made. NOT_FOUND where its callee has declared tools, but not this one; FORBIDDEN where no open task allows it; a *[Refusal] where the
-// arguments do not fit, or a path lies outside of a workspace; UNAVAILABLE while presence can't tell; RATE_LIMITED where the checks of its principal have taken too much time. A round trip, and with links the disk is read.
+// CheckTool returns nil where a call may be made. NOT_FOUND where its callee has declared tools, but not this one;
+// FORBIDDEN where no open task allows it; a *[Refusal] where the arguments do not fit, or a path lies outside of a
+// workspace; UNAVAILABLE while presence can't tell; RATE_LIMITED where the checks of its principal have taken too much
+// time. A round trip, and with links the disk is read.
 func (g *Guard) CheckTool(ctx context.Context, c Call) error {
 	schema, err := g.declared(&c.Callee, c.Tool)
 	if err == nil && schema != nil {
@@ -97,7 +99,8 @@ func (g *Guard) within(ctx context.Context, c *Call, f func() error) error {
 	return g.Within(ctx, c.Tenant, c.By, c.Caller.ID, f)
 }
 
-// Tasks returns the tasks that an agent was given and has not done. UNAVAILABLE while presence can't tell. A round trip.
+// Tasks returns the tasks that an agent was given and has not done. UNAVAILABLE while presence can't tell. A round
+// trip.
 func (g *Guard) Tasks(ctx context.Context, tenant string, of agora.AgentID) ([]presence.Execute, error) {
 	if g.ledger == nil {
 		return nil, nil
@@ -109,7 +112,8 @@ func (g *Guard) Tasks(ctx context.Context, tenant string, of agora.AgentID) ([]p
 	return open, nil
 }
 
-// Give writes that a task is given: from then on, and until its deadline, which is Until where there is one, it limits which tools its callee may call. Errors are those of [Ledger.Open].
+// Give writes that a task is given: from then on, and until its deadline, which is Until where there is one, it limits
+// which tools its callee may call. Errors are those of [Ledger.Open].
 func (g *Guard) Give(ctx context.Context, e presence.Execute) error {
 	if g.ledger == nil {
 		return nil
@@ -124,7 +128,8 @@ func (g *Guard) Give(ctx context.Context, e presence.Execute) error {
 	return g.ledger.Open(ctx, e)
 }
 
-// Done writes that a task is done, of which Tenant, Callee, Caller and Request count. Where it was none nothing happens. Errors are those of [Ledger.Close].
+// Done writes that a task is done, of which Tenant, Callee, Caller and Request count. Where it was none nothing
+// happens. Errors are those of [Ledger.Close].
 func (g *Guard) Done(ctx context.Context, e presence.Execute) error {
 	if g.ledger == nil {
 		return nil

@@ -12,7 +12,8 @@ import (
 	"github.com/agora-relay/agora"
 )
 
-// Bounds of numbers. The validator computes with exact fractions: what a float can't hold makes it work for hours, or panic.
+// Bounds of numbers. The validator computes with exact fractions: what a float can't hold makes it work for hours, or
+// panic.
 const (
 	maxExponent = 308
 	maxDigits   = 800 // a float spelled exactly has fewer
@@ -72,8 +73,8 @@ func pointer(at, name string) string {
 	return at + "/" + name
 }
 
-// parse returns JSON as the validator takes it: its numbers are [json.Number]. What is no JSON, nested deeper than most, has a name twice in one
-// object or a number beyond bounds is refused.
+// parse returns JSON as the validator takes it: its numbers are [json.Number]. What is no JSON, nested deeper than
+// most, has a name twice in one object or a number beyond bounds is refused.
 func parse(b []byte, most int) (any, *Refusal) {
 	switch {
 	case !utf8.Valid(b):

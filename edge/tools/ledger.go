@@ -21,8 +21,8 @@ const (
 	lookEvery = time.Minute // how often Run looks whether presence has lost them
 )
 
-// Ledger writes which executes are open, and remembers those of this edge until they are done: should presence lose everything, nobody else
-// could tell it of them. Its methods may be called at the same time.
+// Ledger writes which executes are open, and remembers those of this edge until they are done: should presence lose
+// everything, nobody else could tell it of them. Its methods may be called at the same time.
 type Ledger struct {
 	store *presence.Store
 	now   func() time.Time
@@ -53,8 +53,8 @@ func NewLedger(store *presence.Store, now func() time.Time, log *slog.Logger) *L
 	}
 }
 
-// Open writes that a task is given; from when it returns nil the task limits what its callee may call. Errors are those of
-// [presence.Executes.Open], and RATE_LIMITED where this edge has too many open. One round trip.
+// Open writes that a task is given; from when it returns nil the task limits what its callee may call. Errors are those
+// of [presence.Executes.Open], and RATE_LIMITED where this edge has too many open. One round trip.
 func (l *Ledger) Open(ctx context.Context, e presence.Execute) error {
 	if e.Until.IsZero() {
 		e.Until = l.now().Add(presence.ExecuteLasts)
@@ -86,7 +86,8 @@ func (l *Ledger) remember(e presence.Execute) error {
 // bound is how many tasks may be remembered.
 func (l *Ledger) bound() admission.Bound { return admission.Bound{Whole: maxOpen} }
 
-// refuses reports whether one more task may be more than somebody's share: nobody's is less than half. Its caller holds mu.
+// refuses reports whether one more task may be more than somebody's share: nobody's is less than half. Its caller holds
+// mu.
 func (l *Ledger) refuses(e *presence.Execute) bool {
 	if len(l.open)+len(l.done) < maxOpen/2 {
 		return false
@@ -124,8 +125,8 @@ func (l *Ledger) expire() {
 	}
 }
 
-// Close writes that a task is done; this edge need not be the one at which it was opened. Where presence is away, it is told later if
-// this edge has opened the task. One round trip.
+// Close writes that a task is done; this edge need not be the one at which it was opened. Where presence is away, it is
+// told later if this edge has opened the task. One round trip.
 func (l *Ledger) Close(ctx context.Context, e presence.Execute) error {
 	l.finish(&e)
 	if err := l.store.Executes.Close(ctx, e); err != nil {
@@ -154,8 +155,8 @@ func (l *Ledger) Held() int {
 	return len(l.open) + len(l.done)
 }
 
-// Restore writes what presence has lost of the tasks opened here, and closes what it was not told of. Where nothing is open it does nothing;
-// else it takes one round trip for each 250 agents that have a task.
+// Restore writes what presence has lost of the tasks opened here, and closes what it was not told of. Where nothing is
+// open it does nothing; else it takes one round trip for each 250 agents that have a task.
 func (l *Ledger) Restore(ctx context.Context) error {
 	l.mu.Lock()
 	l.expire()

@@ -13,11 +13,14 @@ import (
 // maxPaths is how many paths the arguments of one call may have, and what else stands below the name of one.
 const maxPaths = 1 << 14
 
-// CheckPaths returns nil where every path in a call's arguments lies under every root; else a *[Refusal] with FORBIDDEN and the place of the first that does not.
-// Roots are absolute; empty ones don't count. Paths are the strings whose name is that of one, as [workpath.IsName] says, and all strings and names below such a name; those of which the schema says
-// "format":"path"; and file: URLs, whatever their names. schema is the tool's, nil for none. A relative path is taken
-// from each root, ".." is resolved, and a backslash ends a name as well as it is part of one. With resolve, links are resolved wherever the root can be seen from here, which reads the
-// disk: then a path must also lie under the root that way. Who opens the file must look again, as links may change. INVALID_REQUEST where arguments are no JSON.
+// CheckPaths returns nil where every path in a call's arguments lies under every root; else a *[Refusal] with FORBIDDEN
+// and the place of the first that does not. Roots are absolute; empty ones don't count. Paths are the strings whose
+// name is that of one, as [workpath.IsName] says, and all strings and names below such a name; those of which the
+// schema says "format":"path"; and file: URLs, whatever their names. schema is the tool's, nil for none. A relative
+// path is taken from each root, ".." is resolved, and a backslash ends a name as well as it is part of one. With
+// resolve, links are resolved wherever the root can be seen from here, which reads the disk: then a path must also lie
+// under the root that way. Who opens the file must look again, as links may change. INVALID_REQUEST where arguments are
+// no JSON.
 func (c *Checker) CheckPaths(roots []string, schema, arguments []byte, resolve bool) error {
 	w, err := newWorkspaces(roots, resolve)
 	if err != nil {

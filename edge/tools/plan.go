@@ -202,7 +202,8 @@ func (p *plan) sorted() []*jsonschema.Schema {
 	return slices.SortedFunc(maps.Keys(p.parts), func(a, b *jsonschema.Schema) int { return strings.Compare(a.Location, b.Location) })
 }
 
-// expand returns the weight of a part and all below it. It notes those it knows, and for the others that they are under way.
+// expand returns the weight of a part and all below it. It notes those it knows, and for the others that they are under
+// way.
 func (p *plan) expand(s *jsonschema.Schema, known map[*jsonschema.Schema]int64) int64 {
 	if n, ok := known[s]; ok {
 		return n

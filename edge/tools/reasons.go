@@ -14,9 +14,10 @@ import (
 	"github.com/agora-relay/agora"
 )
 
-// Check returns nil where arguments, which are raw JSON, fit the schema; nil arguments are an empty object. Else its error is a *[Refusal] with INVALID_REQUEST
-// that names the place in the arguments and in the schema, but no value: the first of those that lie deepest. What is no JSON, deeper than 256, has a
-// name twice in an object or a number beyond what a float holds does not fit, nor does what would take too long to check. It does not block.
+// Check returns nil where arguments, which are raw JSON, fit the schema; nil arguments are an empty object. Else its
+// error is a *[Refusal] with INVALID_REQUEST that names the place in the arguments and in the schema, but no value: the
+// first of those that lie deepest. What is no JSON, deeper than 256, has a name twice in an object or a number beyond
+// what a float holds does not fit, nor does what would take too long to check. It does not block.
 func (s *Schema) Check(arguments []byte) error {
 	if r := s.check(arguments); r != nil {
 		return r

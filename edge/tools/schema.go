@@ -1,5 +1,6 @@
-// Package tools is what an edge knows of the tools that agents declare: whether their schemas are such, whether a call's arguments fit, whether
-// its caller may make it, whether the paths in it lie in the workspace, and which tools there are.
+// Package tools is what an edge knows of the tools that agents declare: whether their schemas are such, whether a
+// call's arguments fit, whether its caller may make it, whether the paths in it lie in the workspace, and which tools
+// there are.
 package tools
 
 import (
@@ -27,10 +28,11 @@ const home = "agora://tool/schema"
 // MaxSchema is how many bytes a schema may have where nothing else is set.
 const MaxSchema = 64 << 10
 
-// Compile returns a schema that may be used. Else its error is an INVALID_REQUEST [agora.Error] that names the place in the schema. It is judged as
-// JSON Schema 2020-12 whatever draft it names; format says something, and is not asserted; pattern is in the syntax of RE2. What lies outside of the schema is
-// never looked for. A schema that is larger than [MaxSchema], deeper than [agora.MaxSchemaDepth], or refers to itself without getting on in the value
-// is refused. It does not block; a large schema takes some tens of milliseconds.
+// Compile returns a schema that may be used. Else its error is an INVALID_REQUEST [agora.Error] that names the place in
+// the schema. It is judged as JSON Schema 2020-12 whatever draft it names; format says something, and is not asserted;
+// pattern is in the syntax of RE2. What lies outside of the schema is never looked for. A schema that is larger than
+// [MaxSchema], deeper than [agora.MaxSchemaDepth], or refers to itself without getting on in the value is refused. It
+// does not block; a large schema takes some tens of milliseconds.
 func Compile(schema []byte) (*Schema, error) {
 	s, fault := compile(schema, MaxSchema)
 	if fault != nil {

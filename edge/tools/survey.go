@@ -16,7 +16,8 @@ const (
 	maxCount      = 1 << 53 // of what minLength and its like say
 )
 
-// survey goes through a schema before the library does. It finds what the library would name no place for, or work long at.
+// survey goes through a schema before the library does. It finds what the library would name no place for, or work long
+// at.
 type survey struct {
 	patterns *patterns
 	refs     []reference

@@ -84,7 +84,8 @@ func (all workspaces) hold(path string, steps *int) error {
 	return nil
 }
 
-// reaches returns nil where a path leads under the root on this machine: as it stands, and with each ".." taken together with the name before it, as programs do.
+// reaches returns nil where a path leads under the root on this machine: as it stands, and with each ".." taken
+// together with the name before it, as programs do.
 func (w *workspace) reaches(path string, steps *int) error {
 	from := w.seen
 	if filepath.IsAbs(path) {

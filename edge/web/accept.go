@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// WantsEvents reports whether the request would rather have server-sent events than JSON (RFC 9110 §12.5.1): its Accept names them, or texts of any
-// kind, and prefers no JSON to them.
+// WantsEvents reports whether the request would rather have server-sent events than JSON (RFC 9110 §12.5.1): its Accept
+// names them, or texts of any kind, and prefers no JSON to them.
 func (x *Exchange) WantsEvents() bool {
 	ranges := mediaRanges(x.Request.Header.Values("Accept"))
 	events, named := quality(ranges, "text", "event-stream")
@@ -64,7 +64,8 @@ func cutElement(list string) (first, rest string) {
 	return list, ""
 }
 
-// quality returns the weight that ranges give a media type without parameters, by the most specific of them, and whether that names its kind.
+// quality returns the weight that ranges give a media type without parameters, by the most specific of them, and
+// whether that names its kind.
 func quality(ranges []mediaRange, kind, of string) (q float64, named bool) {
 	best := -1
 	for _, r := range ranges {

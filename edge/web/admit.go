@@ -10,7 +10,8 @@ import (
 	"github.com/agora-relay/agora/edge"
 )
 
-// admit asks whether a request may be answered, in the order of what it costs to refuse. On success the caller owes a call of Release.
+// admit asks whether a request may be answered, in the order of what it costs to refuse. On success the caller owes a
+// call of Release.
 func (k *Kit) admit(x *Exchange) (edge.Admission, error) {
 	if err := k.node.ready(); err != nil {
 		if x.path.Head != nil {
@@ -42,8 +43,9 @@ func (k *Kit) letIn(x *Exchange) (a edge.Admission, err error) {
 	return a, err
 }
 
-// credentials returns what the request presents: where its header has no token and its connection no certificate, what the path
-// finds elsewhere. Of the body as little as it takes is read, and nothing where nobody is asked for credentials.
+// credentials returns what the request presents: where its header has no token and its connection no certificate, what
+// the path finds elsewhere. Of the body as little as it takes is read, and nothing where nobody is asked for
+// credentials.
 func (x *Exchange) credentials(ctx context.Context) (edge.Credentials, error) {
 	c := credentials(x.Request)
 	if c.Token != "" || len(c.Peer) > 0 {
@@ -62,8 +64,8 @@ func (x *Exchange) credentials(ctx context.Context) (edge.Credentials, error) {
 // authTime bounds how long a request waits for its credentials to be verified.
 const authTime = 10 * time.Second
 
-// credentials returns what a request presents: a token in its header, a certificate. Nothing in the URL counts, as URLs are logged: paths say otherwise by
-// their Token.
+// credentials returns what a request presents: a token in its header, a certificate. Nothing in the URL counts, as URLs
+// are logged: paths say otherwise by their Token.
 func credentials(r *http.Request) (c edge.Credentials) {
 	if scheme, t, _ := strings.Cut(r.Header.Get("Authorization"), " "); strings.EqualFold(scheme, "Bearer") {
 		c.Token = strings.TrimSpace(t)
@@ -74,7 +76,8 @@ func credentials(r *http.Request) (c edge.Credentials) {
 	return c
 }
 
-// single are the headers that decide who asks and what for: what stands before this server might go by another one of several.
+// single are the headers that decide who asks and what for: what stands before this server might go by another one of
+// several.
 var single = []string{"Authorization", "Origin", "Host", "Content-Type", "Content-Encoding", "Idempotency-Key", "Last-Event-Id"}
 
 // ambiguous returns what in a request could be understood in several ways; nil when nothing could.

@@ -17,8 +17,9 @@ import (
 // bodyPiece is how much of a body is read at once.
 const bodyPiece = 32 << 10
 
-// Body reads the body, whose media type must be one of those named; any will do where none is. A body that is larger than the
-// settings allow is MESSAGE_TOO_LARGE (413), one of another type or that is compressed 415, one that does not come in time 408.
+// Body reads the body, whose media type must be one of those named; any will do where none is. A body that is larger
+// than the settings allow is MESSAGE_TOO_LARGE (413), one of another type or that is compressed 415, one that does not
+// come in time 408.
 func (x *Exchange) Body(types ...string) ([]byte, error) { return x.BodyUpTo(x.kit.cfg.Body, types...) }
 
 // BodyUpTo is [Exchange.Body] for a body with a bound of its own.
@@ -68,8 +69,9 @@ func (x *Exchange) BodyUpTo(most int, types ...string) ([]byte, error) {
 // discarded is how much of the rest of a body that is too large is read, in times of what a body may have.
 const discarded = 4
 
-// discard reads on in a body that is refused: a peer of HTTP/1 that is still writing when its connection is closed loses the
-// refusal, and so do some of HTTP/2 (curl 7.88) whose stream is reset behind it. One that asked first whether it shall send the body has not sent it.
+// discard reads on in a body that is refused: a peer of HTTP/1 that is still writing when its connection is closed
+// loses the refusal, and so do some of HTTP/2 (curl 7.88) whose stream is reset behind it. One that asked first whether
+// it shall send the body has not sent it.
 func (x *Exchange) discard(most int) {
 	r := x.Request
 	if r.Header.Get("Expect") == "" {

@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// Deadlines has h answer with a deadline for each piece of an answer, and none for all of it: an answer may last for as long as
-// it likes, and a peer that takes nothing is cut off. It is for servers without a WriteTimeout.
+// Deadlines has h answer with a deadline for each piece of an answer, and none for all of it: an answer may last for as
+// long as it likes, and a peer that takes nothing is cut off. It is for servers without a WriteTimeout.
 func Deadlines(h http.Handler, write time.Duration) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		p := &paced{ResponseWriter: w, control: http.NewResponseController(w), write: write}

@@ -20,7 +20,8 @@ type Event struct {
 	Data []byte // any text: what a line ends with in it (LF, CR or both) is an LF at the peer
 }
 
-// Events is an answer of server-sent events. Its methods may be called by several goroutines, until the handler has returned.
+// Events is an answer of server-sent events. Its methods may be called by several goroutines, until the handler has
+// returned.
 type Events struct {
 	x       *Exchange
 	every   time.Duration // between two comments
@@ -37,8 +38,9 @@ type Events struct {
 // errHead ends an exchange in which nothing but the header of an answer was asked for.
 var errHead = errors.New("the header alone was asked for")
 
-// Events begins an answer of events. It lasts: see [Exchange.Last]. While nothing is said, a comment is, so that nothing on the way takes the
-// connection for dead. What the handler returns is the last event, of type error, where it is one.
+// Events begins an answer of events. It lasts: see [Exchange.Last]. While nothing is said, a comment is, so that
+// nothing on the way takes the connection for dead. What the handler returns is the last event, of type error, where it
+// is one.
 func (x *Exchange) Events() (*Events, error) { return x.EventsEvery(x.kit.node.heartbeat) }
 
 // EventsEvery is [Exchange.Events] with comments at an interval of the door's.
@@ -65,8 +67,8 @@ func (x *Exchange) EventsEvery(every time.Duration) (*Events, error) {
 	return e, e.flush() // so that the peer knows that it was let in
 }
 
-// Send writes an event, and returns when the socket has taken it. INVALID_REQUEST where id or name are no line; any other
-// error means that the peer is gone, or takes nothing, and the request is over.
+// Send writes an event, and returns when the socket has taken it. INVALID_REQUEST where id or name are no line; any
+// other error means that the peer is gone, or takes nothing, and the request is over.
 func (e *Events) Send(v Event) error {
 	if strings.ContainsAny(v.ID, "\r\n\x00") || strings.ContainsAny(v.Name, "\r\n") {
 		return agora.Errorf(agora.InvalidRequest, "id and type of an event are lines")
@@ -96,8 +98,8 @@ func (e *Events) SendLines(lines []byte) error {
 	return err
 }
 
-// AppendEvent appends the lines of an event with an id, which is left out where it is 0, and data: any text, in which an end of line (LF, CR or both) is an
-// LF at the peer.
+// AppendEvent appends the lines of an event with an id, which is left out where it is 0, and data: any text, in which
+// an end of line (LF, CR or both) is an LF at the peer.
 func AppendEvent(dst []byte, id uint64, data []byte) []byte {
 	dst = BeginEvent(dst, id)
 	return EndEvent(append(dst, data...), len(dst))
@@ -105,7 +107,8 @@ func AppendEvent(dst []byte, id uint64, data []byte) []byte {
 
 const dataField = "data: "
 
-// BeginEvent appends the lines of an event up to its data, which are to be appended by the caller, who then calls [EndEvent].
+// BeginEvent appends the lines of an event up to its data, which are to be appended by the caller, who then calls
+// [EndEvent].
 func BeginEvent(dst []byte, id uint64) []byte {
 	if id > 0 {
 		dst = append(strconv.AppendUint(append(dst, "id: "...), id, 10), '\n')
@@ -113,8 +116,8 @@ func BeginEvent(dst []byte, id uint64) []byte {
 	return append(dst, dataField...)
 }
 
-// EndEvent appends what ends an event whose data stand in dst from at on, where BeginEvent has left off. It allocates nothing for data without an end
-// of line, when dst has room.
+// EndEvent appends what ends an event whose data stand in dst from at on, where BeginEvent has left off. It allocates
+// nothing for data without an end of line, when dst has room.
 func EndEvent(dst []byte, at int) []byte {
 	data := dst[at:]
 	if bytes.IndexByte(data, '\n') < 0 && bytes.IndexByte(data, '\r') < 0 {
@@ -157,7 +160,8 @@ func cutLine(b []byte) (text, rest []byte, more bool) {
 	return b[:i], rest, true
 }
 
-// looks is what the timer does: it cuts a peer off that takes nothing, and says that the edge is there where nothing else was said.
+// looks is what the timer does: it cuts a peer off that takes nothing, and says that the edge is there where nothing
+// else was said.
 func (e *Events) looks() {
 	if e.pulse.late() {
 		e.pulse.cut.Store(true)

@@ -128,8 +128,9 @@ func (x *Exchange) Context() context.Context { return x.ctx }
 // Header is that of the answer, until it begins.
 func (x *Exchange) Header() http.Header { return x.w.Header() }
 
-// Last says that the answer lasts: what comes of the request's body from now on is dropped, it is ended when the credentials are not good any more, and counted. A request that waits for
-// something for longer than a moment calls it, as those do that answer with events. Drains tells when it is to come to an end.
+// Last says that the answer lasts: what comes of the request's body from now on is dropped, it is ended when the
+// credentials are not good any more, and counted. A request that waits for something for longer than a moment calls it,
+// as those do that answer with events. Drains tells when it is to come to an end.
 func (x *Exchange) Last() {
 	x.readUntil(time.Time{})
 	if x.Request.ProtoMajor > 1 {
@@ -144,10 +145,12 @@ func (x *Exchange) Last() {
 	x.attach()
 }
 
-// Drains is closed when the edge drains and the request is to be made again elsewhere. One that can't be goes on for as long as the edge does.
+// Drains is closed when the edge drains and the request is to be made again elsewhere. One that can't be goes on for as
+// long as the edge does.
 func (x *Exchange) Drains() <-chan struct{} { return x.draining }
 
-// End ends the request: its handler finds its context over, and the peer is told err. Any goroutine may call it; the first call counts.
+// End ends the request: its handler finds its context over, and the peer is told err. Any goroutine may call it; the
+// first call counts.
 func (x *Exchange) End(err error) { x.cancel(err) }
 
 // AnswerBytes answers with bytes of a media type. They may be anybody's: no browser runs anything in them.
@@ -158,7 +161,8 @@ func (x *Exchange) AnswerBytes(status int, media string, b []byte) error {
 	return nil
 }
 
-// AnswerTagged is AnswerBytes with what changes with its tag alone: who has it is told so. It may be kept by who asked, and is asked for again each time.
+// AnswerTagged is AnswerBytes with what changes with its tag alone: who has it is told so. It may be kept by who asked,
+// and is asked for again each time.
 func (x *Exchange) AnswerTagged(tag, media string, b []byte) error {
 	h := x.w.Header()
 	h.Set("ETag", tag)

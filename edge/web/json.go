@@ -15,7 +15,8 @@ import (
 // jsonTypes are the media types of bodies that are JSON. curl says the second where nothing else was said, of any body.
 var jsonTypes = []string{"application/json", "application/x-www-form-urlencoded"}
 
-// JSON reads a body that is one JSON value: UTF-8, not nested too deeply, no key twice in one object. It returns the bytes as they came.
+// JSON reads a body that is one JSON value: UTF-8, not nested too deeply, no key twice in one object. It returns the
+// bytes as they came.
 func (x *Exchange) JSON() ([]byte, error) {
 	b, err := x.Body(jsonTypes...)
 	if err != nil {
@@ -24,8 +25,8 @@ func (x *Exchange) JSON() ([]byte, error) {
 	return b, checkJSON(b, x.kit.cfg.Depth)
 }
 
-// Decode reads a body that is one JSON object into a struct. Fields that the struct does not have are refused, so that none that is
-// misspelt is passed over.
+// Decode reads a body that is one JSON object into a struct. Fields that the struct does not have are refused, so that
+// none that is misspelt is passed over.
 func (x *Exchange) Decode(into any) error {
 	b, err := x.JSON()
 	if err != nil {

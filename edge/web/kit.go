@@ -1,5 +1,5 @@
-// Package web is what every door over HTTP is made with: it lets requests in, bounds and checks their bodies, answers in one
-// form, and ends what lasts when the edge goes away or who asked may not go on. Doors add what their paths mean.
+// Package web is what every door over HTTP is made with: it lets requests in, bounds and checks their bodies, answers
+// in one form, and ends what lasts when the edge goes away or who asked may not go on. Doors add what their paths mean.
 package web
 
 import (
@@ -96,7 +96,8 @@ func open(cfg Config, n node) *Kit {
 // Stats returns the counters. They go on counting.
 func (k *Kit) Stats() *Stats { return k.stats }
 
-// Close lets nobody in any more, ends every request, and gives what tells their peers so a moment to be written. Idempotent.
+// Close lets nobody in any more, ends every request, and gives what tells their peers so a moment to be written.
+// Idempotent.
 func (k *Kit) Close() {
 	k.mu.Lock()
 	k.closed = true

@@ -386,7 +386,8 @@ func TestAPeerThatReadsNothingIsCutOff(t *testing.T) {
 	})
 }
 
-// Requests whose answers nobody reads follow each other on one connection: what the server has of them may not wait for ever.
+// Requests whose answers nobody reads follow each other on one connection: what the server has of them may not wait for
+// ever.
 func TestAPeerThatPipelinesAndReadsNothingIsCutOff(t *testing.T) {
 	s := serve(t, Config{Write: 50 * time.Millisecond}, node{}, 0)
 	var requests atomic.Int64

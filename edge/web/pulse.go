@@ -7,8 +7,9 @@ import (
 	"github.com/agora-relay/agora"
 )
 
-// pulse is the one timer of an answer of events: it tells when a piece of it has taken too long, and when nothing was said for a while. To write costs it
-// nothing but a look at the clock, where deadlines of HTTP/2 would be messages to the goroutine of its connection.
+// pulse is the one timer of an answer of events: it tells when a piece of it has taken too long, and when nothing was
+// said for a while. To write costs it nothing but a look at the clock, where deadlines of HTTP/2 would be messages to
+// the goroutine of its connection.
 type pulse struct {
 	write time.Duration // that a piece may take; 0 for as long as it likes
 	timer *time.Timer   // set before it fires
@@ -40,7 +41,8 @@ func (p *pulse) late() bool {
 	return began != 0 && p.write > 0 && agora.Ticks()-began >= int64(p.write)
 }
 
-// quiet reports whether nothing was said for a time, and has the timer fire again: no later than the end of a piece that is being written, or begins meanwhile.
+// quiet reports whether nothing was said for a time, and has the timer fire again: no later than the end of a piece
+// that is being written, or begins meanwhile.
 func (p *pulse) quiet(every time.Duration) bool {
 	now := agora.Ticks()
 	if began := p.began.Load(); began != 0 {

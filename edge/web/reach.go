@@ -9,7 +9,8 @@ import (
 // connKey is the key of a request's connection in its context.
 type connKey struct{}
 
-// WithConn returns ctx with the connection that a request has come by: it is for the ConnContext of a server. [ConnOf] finds it.
+// WithConn returns ctx with the connection that a request has come by: it is for the ConnContext of a server. [ConnOf]
+// finds it.
 func WithConn(ctx context.Context, c net.Conn) context.Context {
 	return context.WithValue(ctx, connKey{}, c)
 }

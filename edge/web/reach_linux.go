@@ -2,14 +2,15 @@ package web
 
 import "golang.org/x/sys/unix"
 
-// Written returns how many bytes of all that was written to the connection the peer's system is to have acknowledged, so that it has all of it
-// that was written until now; false where nobody can tell.
+// Written returns how many bytes of all that was written to the connection the peer's system is to have acknowledged,
+// so that it has all of it that was written until now; false where nobody can tell.
 func (r Reach) Written() (bytes uint64, ok bool) {
 	acked, queued, ok := r.look()
 	return acked + queued, ok
 }
 
-// Acked returns how many bytes the peer's system has acknowledged; false where nobody can tell, or the connection is closed.
+// Acked returns how many bytes the peer's system has acknowledged; false where nobody can tell, or the connection is
+// closed.
 func (r Reach) Acked() (bytes uint64, ok bool) {
 	acked, _, ok := r.look()
 	return acked, ok

@@ -28,8 +28,8 @@ func (x *Exchange) Query(names ...string) (url.Values, error) {
 	return q, nil
 }
 
-// UntilDrained calls do with a context that ends with the exchange, or when the edge drains: then the request is to be made again elsewhere, and why is returned in place of the
-// error that this has led to.
+// UntilDrained calls do with a context that ends with the exchange, or when the edge drains: then the request is to be
+// made again elsewhere, and why is returned in place of the error that this has led to.
 func (x *Exchange) UntilDrained(why error, do func(context.Context) error) error {
 	ctx, cancel := context.WithCancelCause(x.Context())
 	var watch sync.WaitGroup

@@ -9,8 +9,8 @@ import (
 	"github.com/agora-relay/agora"
 )
 
-// Handler answers a request that was let in. It returns once the answer is complete; an error that it returns is the answer, or the end
-// of one that has begun. The request's context ends with its peer, its credentials and the edge.
+// Handler answers a request that was let in. It returns once the answer is complete; an error that it returns is the
+// answer, or the end of one that has begun. The request's context ends with its peer, its credentials and the edge.
 type Handler func(*Exchange) error
 
 // Methods are what can be done at one path. HEAD goes where GET is.
@@ -19,34 +19,41 @@ type Methods map[string]Handler
 // Path is how the requests for one path are answered.
 type Path struct {
 	Methods Methods
-	// Fault returns an error in the form that the path's errors have, and its media type; that of a [Fault] if nil. e is what the peer may see of
-	// err, which may be any error.
+	// Fault returns an error in the form that the path's errors have, and its media type; that of a [Fault] if nil. e
+	// is what the peer may see of err, which may be any error.
 	Fault func(r *http.Request, err error, e *agora.Error) (media string, body []byte)
-	// Token returns the token that stands elsewhere than in the header of a request; the exchange has no Actor yet. None does if nil.
+	// Token returns the token that stands elsewhere than in the header of a request; the exchange has no Actor yet.
+	// None does if nil.
 	Token func(*Exchange) (string, error)
-	// Head is told the beginning of the body of a request that presents no credentials, and finds the token there; none is looked for if nil.
+	// Head is told the beginning of the body of a request that presents no credentials, and finds the token there; none
+	// is looked for if nil.
 	Head Head
-	// Reads says that a GET, and so a HEAD, changes nothing: a person may send one by a browser that does not say whose page it is of. Where a GET binds an agent, or the like,
-	// it is false, see [origin.Policy.CheckChange].
+	// Reads says that a GET, and so a HEAD, changes nothing: a person may send one by a browser that does not say whose
+	// page it is of. Where a GET binds an agent, or the like, it is false, see [origin.Policy.CheckChange].
 	Reads bool
-	// Counts says that each request counts as one message of its principal: where its handlers do nothing that counts by itself.
+	// Counts says that each request counts as one message of its principal: where its handlers do nothing that counts
+	// by itself.
 	Counts bool
-	// Lasts says that most answers are quiet for most of their time: what lets their requests in leaves no traces in their memory, see [Apart].
+	// Lasts says that most answers are quiet for most of their time: what lets their requests in leaves no traces in
+	// their memory, see [Apart].
 	Lasts bool
 }
 
-// Head looks for a token in the beginning of a body, see [Exchange.Body]: in the first 16 KiB at most. Whoever speaks is asked before the rest is read.
+// Head looks for a token in the beginning of a body, see [Exchange.Body]: in the first 16 KiB at most. Whoever speaks
+// is asked before the rest is read.
 type Head interface {
 	// Scan returns what looks for the token of one request.
 	Scan() Scanner
-	// Read is told the beginning of a body, once the token was found or there is none; whole says that there is no more of it. It may give the exchange's Request another
-	// context, in which the path's Fault finds what the refusal is about. Its error refuses a request that has no token.
+	// Read is told the beginning of a body, once the token was found or there is none; whole says that there is no more
+	// of it. It may give the exchange's Request another context, in which the path's Fault finds what the refusal is
+	// about. Its error refuses a request that has no token.
 	Read(x *Exchange, head []byte, whole bool) error
 }
 
 // Scanner looks for the token of one request.
 type Scanner interface {
-	// Next is given what has come of a body until now. It returns the token once it is there; over is true where there is none, however much more comes.
+	// Next is given what has come of a body until now. It returns the token once it is there; over is true where there
+	// is none, however much more comes.
 	Next(head []byte) (token string, over bool)
 }
 
@@ -134,7 +141,8 @@ func (t *route) RefusePage(w http.ResponseWriter, r *http.Request, err error) {
 	t.kit.refuse(w, r, t.path, t.kit.pages(w, r, err))
 }
 
-// options says what can be done at the path; to a browser also what a page may send. It asks for no credentials, as browsers send none.
+// options says what can be done at the path; to a browser also what a page may send. It asks for no credentials, as
+// browsers send none.
 func (t *route) options(w http.ResponseWriter, r *http.Request) {
 	h := w.Header()
 	h.Set("Allow", t.allow)

@@ -15,7 +15,8 @@ import (
 // headSize is how much of a body is read to find out who speaks.
 const headSize = 16 << 10
 
-// stranger is a request of somebody who has shown no credentials, while the beginning of its body is read. The zero value is nobody.
+// stranger is a request of somebody who has shown no credentials, while the beginning of its body is read. The zero
+// value is nobody.
 type stranger struct {
 	*admission.Stranger
 
@@ -48,8 +49,8 @@ func (x *Exchange) known() {
 	x.stranger.Leave()
 }
 
-// read reads the beginning of the body of a stranger until its token is found, and no more than headSize of it. It returns no token where there is none
-// to be found. With no scanner it reads what there is.
+// read reads the beginning of the body of a stranger until its token is found, and no more than headSize of it. It
+// returns no token where there is none to be found. With no scanner it reads what there is.
 func (x *Exchange) read(k *Kit, scan Scanner) (token string, err error) {
 	if x.Request.Body == http.NoBody {
 		return "", nil

@@ -117,7 +117,8 @@ func (s *site) begin(t *testing.T, c *http.Client, path, beginning string, heade
 	return begun{more, answer}
 }
 
-// Whoever speaks is asked before the rest of the body is read, and nothing of it where the path looks for no token there.
+// Whoever speaks is asked before the rest of the body is read, and nothing of it where the path looks for no token
+// there.
 func TestWhoSpeaksIsAskedBeforeTheBodyIsRead(t *testing.T) {
 	s := serve(t, Config{BodyTime: time.Hour}, node{}, 0)
 	s.tokenInBody()

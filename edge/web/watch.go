@@ -48,8 +48,9 @@ const (
 	endTime    = 2 * time.Second        // kept, or a quarter of the time there is, for telling those that did not
 )
 
-// Drain has the answers that last come to an end, so many a second, and returns when every request has been answered or ctx is over.
-// What can't be made again elsewhere goes on until shortly before; then it is told that the edge goes away. Nobody new comes: the node has seen to that.
+// Drain has the answers that last come to an end, so many a second, and returns when every request has been answered or
+// ctx is over. What can't be made again elsewhere goes on until shortly before; then it is told that the edge goes
+// away. Nobody new comes: the node has seen to that.
 func (k *Kit) Drain(ctx context.Context) {
 	if end, ok := ctx.Deadline(); ok {
 		left := time.Until(end)

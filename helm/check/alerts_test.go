@@ -49,8 +49,8 @@ var well = map[string]string{
 	`agora_links{state="down"}`:                               "0",
 }
 
-// faults say for each alert what is different at the first edge, or at all of them, and which words the alert's text has
-// then; EDGE1 is the name of the first edge.
+// faults say for each alert what is different at the first edge, or at all of them, and which words the alert's text
+// has then; EDGE1 is the name of the first edge.
 var faults = []struct {
 	alert  string
 	differ map[string]string // "" for a series that is not there

@@ -9,7 +9,8 @@ import (
 	networking "k8s.io/api/networking/v1"
 )
 
-// grpcOf returns the port of the service for gRPC, that of an edge which it leads to, and whether a NetworkPolicy lets agents in there.
+// grpcOf returns the port of the service for gRPC, that of an edge which it leads to, and whether a NetworkPolicy lets
+// agents in there.
 func grpcOf(t *testing.T, values string) (service *core.ServicePort, container *core.ContainerPort, open bool) {
 	t.Helper()
 	all := rendered(t, values)

@@ -31,8 +31,8 @@ type monitored struct {
 	edges []labels.Labels
 }
 
-// monitoredByChart returns what ServiceMonitor and PrometheusRule of the chart come to: the configuration is the one that
-// Prometheus' own operator makes of the former.
+// monitoredByChart returns what ServiceMonitor and PrometheusRule of the chart come to: the configuration is the one
+// that Prometheus' own operator makes of the former.
 func monitoredByChart(t *testing.T, values string) monitored {
 	t.Helper()
 	all := rendered(t, values+"serviceMonitor: {enabled: true}\nprometheusRule: {enabled: true}\n")
@@ -98,7 +98,8 @@ func monitoredByCompose(t *testing.T) monitored {
 	return monitored{read("alerts.yml"), scraped(t, read("prometheus.yml"), nil)}
 }
 
-// scraped returns the labels of what is scraped by a configuration of one job: of what was found, or of what is written there.
+// scraped returns the labels of what is scraped by a configuration of one job: of what was found, or of what is written
+// there.
 func scraped(t *testing.T, text string, found *targetgroup.Group) (all []labels.Labels) {
 	t.Helper()
 	c, err := config.Load(text, slog.New(slog.DiscardHandler))

@@ -121,7 +121,8 @@ func TestObjectsOfSomebodysOwnBelongToTheRelease(t *testing.T) {
 	get[core.ConfigMap](t, all, "ConfigMap/t-relay-more")
 }
 
-// Containers that values add are beside those of the chart: the edge stays the first, and the check the last that comes before it.
+// Containers that values add are beside those of the chart: the edge stays the first, and the check the last that comes
+// before it.
 func TestContainersOfSomebodysOwnAreBesideTheCharts(t *testing.T) {
 	pod := edges(t, rendered(t, files(t)["everything.yaml"])).Template.Spec
 	var names []string

@@ -19,7 +19,8 @@ func checkJob(t *testing.T, all objects) *batch.Job {
 	return get[batch.Job](t, all, "Job/"+fullname(t, all)+"-check")
 }
 
-// Each ReplicaSet has the settings that its pods were made for: an old pod that starts again finds them, and so does who goes back.
+// Each ReplicaSet has the settings that its pods were made for: an old pod that starts again finds them, and so does
+// who goes back.
 func TestSettingsBelongToThePods(t *testing.T) {
 	before, after := rendered(t, minimal), rendered(t, minimal+"config: {mailbox.max-age: 7m}")
 	if a, b := edges(t, before).Template, edges(t, after).Template; reflect.DeepEqual(a, b) || !strings.Contains(settingsOf(t, b), "mailbox.max-age: 7m\n") {
@@ -115,7 +116,8 @@ func running(replicas int32) cluster {
 	}}}
 }
 
-// scaled is a cluster in which another than Helm has said how many edges there are, and Helm applies its objects by an operation.
+// scaled is a cluster in which another than Helm has said how many edges there are, and Helm applies its objects by an
+// operation.
 func scaled(replicas int32, by meta.ManagedFieldsOperationType) cluster {
 	c := running(replicas)
 	c.objects[0].(*apps.Deployment).ManagedFields = []meta.ManagedFieldsEntry{

@@ -20,8 +20,8 @@ import (
 
 const minutes = 65 // longer than any alert waits
 
-// firing returns the text of each alert that fires in the end, by its name, when the first edge, or all of them, differ from
-// what is well.
+// firing returns the text of each alert that fires in the end, by its name, when the first edge, or all of them, differ
+// from what is well.
 func firing(t *testing.T, m monitored, differ map[string]string, all bool) map[string]string {
 	t.Helper()
 	var series strings.Builder

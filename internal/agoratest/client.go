@@ -64,7 +64,8 @@ func Connect(t testing.TB, d Dialer, url, query string, header http.Header) *Cli
 	return c
 }
 
-// TryConnect is like Connect for a connection that may be refused: before the upgrade there is a response, and the error.
+// TryConnect is like Connect for a connection that may be refused: before the upgrade there is a response, and the
+// error.
 func TryConnect(t testing.TB, d Dialer, url, query string, header http.Header) (*Client, *http.Response, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()

@@ -203,7 +203,8 @@ func (c *Cluster) AddEdge() int {
 	return c.add("", 0)
 }
 
-// AddDoomed starts one more edge, whose lease is so long, and returns its number: it is to die, and its agents come back when that is over.
+// AddDoomed starts one more edge, whose lease is so long, and returns its number: it is to die, and its agents come
+// back when that is over.
 func (c *Cluster) AddDoomed(lease time.Duration) int {
 	c.t.Helper()
 	return c.add("", lease)
@@ -260,7 +261,8 @@ func (c *Cluster) CutEdge(k int) {
 	})
 }
 
-// LapseEdge is like [Cluster.CutEdge], and ends the edge's lease at once, as presence does when that was not renewed in time.
+// LapseEdge is like [Cluster.CutEdge], and ends the edge's lease at once, as presence does when that was not renewed in
+// time.
 func (c *Cluster) LapseEdge(k int) {
 	c.t.Helper()
 	c.CutEdge(k)

@@ -21,8 +21,8 @@ type DevProcess struct {
 
 var devEdge = regexp.MustCompile(`(?m)^  edge-\d+  ws(s?://\S+)/ws  grpcs?://(\S+)(?:  /\S+/p2p/\S+)?  admin `)
 
-// StartDev builds the command, and runs `agora dev` with more flags until it says that it is ready. It is ended with the test, which
-// fails unless that goes in order.
+// StartDev builds the command, and runs `agora dev` with more flags until it says that it is ready. It is ended with
+// the test, which fails unless that goes in order.
 func StartDev(t testing.TB, flags ...string) *DevProcess {
 	t.Helper()
 	own := []string{BuildAgora(t, ""), "dev", "--addr", "127.0.0.1:0", "--admin-addr", "127.0.0.1:0", "--grpc-addr", "127.0.0.1:0", "--p2p-addr", "127.0.0.1:0"}

@@ -41,12 +41,14 @@ type member struct {
 	cut    atomic.Bool // from presence, at some time
 }
 
-// links are every connection of one edge, by what they lead to. Cutting all of them is what the rest of the cluster sees of an edge that dies.
+// links are every connection of one edge, by what they lead to. Cutting all of them is what the rest of the cluster
+// sees of an edge that dies.
 type links struct{ agents, log, presence *faultnet.Link }
 
 func newLinks() links { return links{faultnet.New(), faultnet.New(), faultnet.New()} }
 
-// each does something with all of them: with the agents' last, as an edge that has lost those says so to presence where it can.
+// each does something with all of them: with the agents' last, as an edge that has lost those says so to presence where
+// it can.
 func (l links) each(do func(*faultnet.Link)) {
 	do(l.presence)
 	do(l.log)

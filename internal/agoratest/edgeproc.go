@@ -170,8 +170,8 @@ func (e *EdgeProcess) MendLog() {
 	}
 }
 
-// BuildAgora builds the command under build tags, and returns its path. It is that of the go command's cache, so that not
-// every test links it anew.
+// BuildAgora builds the command under build tags, and returns its path. It is that of the go command's cache, so that
+// not every test links it anew.
 func BuildAgora(t testing.TB, tags string) string {
 	t.Helper()
 	path, err := buildAgora(tags)
@@ -181,7 +181,8 @@ func BuildAgora(t testing.TB, tags string) string {
 	return path
 }
 
-// buildAgora has the go command run it by a program that says where it is. What it has just linked is in the cache from then on.
+// buildAgora has the go command run it by a program that says where it is. What it has just linked is in the cache from
+// then on.
 func buildAgora(tags string) (path string, err error) {
 	for range 2 {
 		cmd := exec.Command("go", "run", "-tags", tags, "-exec", "echo", "github.com/agora-relay/agora/cmd/agora")

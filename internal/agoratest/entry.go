@@ -15,7 +15,8 @@ type Entry struct {
 	Listen func() (net.Listener, error) // opens a port on loopback for a door that has its own; it is cut with the edge
 }
 
-// Opened is a door that stands open at one edge. Its methods are called in this order, and Drain not where the edge dies.
+// Opened is a door that stands open at one edge. Its methods are called in this order, and Drain not where the edge
+// dies.
 type Opened interface {
 	Drain(context.Context) // empties it, but for sessions, which the node asks to reconnect; returns when ctx is over at the latest
 	Close()                // lets nobody in any more, and ends what is left

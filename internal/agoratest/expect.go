@@ -46,7 +46,8 @@ func (c *Client) Take(what string) Frame {
 	return f
 }
 
-// ExpectAll takes as many frames as there are patterns, in whatever order they come, and returns them in that of the patterns.
+// ExpectAll takes as many frames as there are patterns, in whatever order they come, and returns them in that of the
+// patterns.
 func (c *Client) ExpectAll(patterns ...string) []Frame {
 	c.t.Helper()
 	out := make([]Frame, len(patterns))

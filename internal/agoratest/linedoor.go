@@ -31,7 +31,8 @@ type LineDoor struct {
 	between func() // is called after dialling and before the session is claimed; may be nil
 }
 
-// NewLineDoor gives an edge a door of this kind, which dials by the edge's own dialer. The caller owes it a call of Stop, and of Wait once the edge is closed.
+// NewLineDoor gives an edge a door of this kind, which dials by the edge's own dialer. The caller owes it a call of
+// Stop, and of Wait once the edge is closed.
 func NewLineDoor(n *edge.Node) *LineDoor {
 	d := &LineDoor{node: n, heard: map[agora.AgentID]int{}}
 	d.ctx, d.stop = context.WithCancel(context.Background())
@@ -39,7 +40,8 @@ func NewLineDoor(n *edge.Node) *LineDoor {
 	return d
 }
 
-// Register dials an agent and opens a session for it, as a door does that hears of one. Where it can't be dialled or opened, nothing of it is left.
+// Register dials an agent and opens a session for it, as a door does that hears of one. Where it can't be dialled or
+// opened, nothing of it is left.
 func (d *LineDoor) Register(ctx context.Context, a *edge.Actor, id agora.AgentID, address string) error {
 	return d.connect(ctx, address, id, func(h edge.Hello, c edge.Conn) (*edge.Session, error) {
 		h.Card, h.Dialled = agora.Agent{ID: id, Name: "Node " + string(id), Dialect: lineDialect}, address
@@ -81,7 +83,8 @@ func (d *LineDoor) Adopted() int {
 	return d.adopted
 }
 
-// Heard returns how often a connection of this door's was told that its agent lives, in another way than by what it says: see [edge.Hearer].
+// Heard returns how often a connection of this door's was told that its agent lives, in another way than by what it
+// says: see [edge.Hearer].
 func (d *LineDoor) Heard(id agora.AgentID) int {
 	d.mu.Lock()
 	defer d.mu.Unlock()

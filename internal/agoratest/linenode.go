@@ -13,7 +13,8 @@ import (
 	"github.com/agora-relay/agora/internal/await"
 )
 
-// LineNode is an agent that edges dial: it speaks a protocol of its own, one line for each thing said. Its methods may be called at the same time.
+// LineNode is an agent that edges dial: it speaks a protocol of its own, one line for each thing said. Its methods may
+// be called at the same time.
 type LineNode struct {
 	t  testing.TB
 	at string

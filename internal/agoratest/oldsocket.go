@@ -2,8 +2,9 @@ package agoratest
 
 import "strings"
 
-// oldSocket is a socket that its agent has forgotten, without a word to the edge: what comes through it meanwhile stays with the system.
-// It belongs to the agent until that is bound to another one. What is said after that must not come through it.
+// oldSocket is a socket that its agent has forgotten, without a word to the edge: what comes through it meanwhile stays
+// with the system. It belongs to the agent until that is bound to another one. What is said after that must not come
+// through it.
 type oldSocket struct {
 	conn *Client
 	said map[string]uint64 // what had been said to the agent by then, by sender; nil before

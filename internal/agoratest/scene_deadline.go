@@ -61,8 +61,8 @@ func requestGivenUp(s *scene) {
 	s.outlast(a, b, "agent-2", 5*time.Second)
 }
 
-// inTime plays something between two agents that must be done before a deadline passes: again, with others and with more
-// time, when the machine was too slow for that.
+// inTime plays something between two agents that must be done before a deadline passes: again, with others and with
+// more time, when the machine was too slow for that.
 func (s *scene) inTime(play func(from, to string, deadline time.Duration) (tooLate bool)) {
 	from, to, deadline := "agent-1", "agent-2", 2*time.Second
 	for play(from, to, deadline) {
@@ -73,8 +73,8 @@ func (s *scene) inTime(play func(from, to string, deadline time.Duration) (tooLa
 	}
 }
 
-// outlast waits until the deadlines have passed of whatever was sent before with the same one: that of a request after it has.
-// Nothing else must come.
+// outlast waits until the deadlines have passed of whatever was sent before with the same one: that of a request after
+// it has. Nothing else must come.
 func (s *scene) outlast(a, b *Client, to string, deadline time.Duration) {
 	s.Helper()
 	a.Send(fmt.Sprintf(`{"type":"send","id":"last","to":%q,"payload":{"request_id":"last"},"deadline_ms":%d}`, to, deadline.Milliseconds()))

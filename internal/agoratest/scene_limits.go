@@ -143,7 +143,8 @@ func (s *scene) full(c *Client, n int) int {
 	return 0
 }
 
-// held has a stream of a be open to b, who leaves then, and fills b's mailbox: number n is refused, and so are the chunk and the message behind it.
+// held has a stream of a be open to b, who leaves then, and fills b's mailbox: number n is refused, and so are the
+// chunk and the message behind it.
 func (s *scene) held() (a *Client, n int) {
 	s.Helper()
 	a, b := s.pair()

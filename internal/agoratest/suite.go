@@ -145,8 +145,9 @@ func (s *scene) agent(k int, id string, query ...string) *Client {
 	return c
 }
 
-// enter connects to edge k as an agent, and returns what it is welcomed with too. An agent that is asked to come back later does. One that was there before goes on
-// with its session by its token, unless the query has another one: an empty one is none.
+// enter connects to edge k as an agent, and returns what it is welcomed with too. An agent that is asked to come back
+// later does. One that was there before goes on with its session by its token, unless the query has another one: an
+// empty one is none.
 func (s *scene) enter(k int, id string, query ...string) (*Client, Frame) {
 	s.Helper()
 	welcome := `{"type":"agent.registered","agent":{"id":` + Quote(id) + `,"connection_id":"<any>"}}`

@@ -119,8 +119,8 @@ func (t *Talk) Bulk(i int) {
 	}
 }
 
-// Abandon has an agent connect anew, at another edge, and forget the socket that it has, which stays open and is read no more: so
-// it looks when its network changes under it.
+// Abandon has an agent connect anew, at another edge, and forget the socket that it has, which stays open and is read
+// no more: so it looks when its network changes under it.
 func (t *Talk) Abandon(i int) { t.talkers[i].abandon.Store(true) }
 
 // Progress waits until every agent has had n more messages stored for each of

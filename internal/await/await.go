@@ -1,5 +1,5 @@
-// Package await is how tests wait: for a condition, never for a time, and so long that no busy machine fails a test whose
-// condition comes true in the end. How fast something is, benchmarks and chaos tests judge.
+// Package await is how tests wait: for a condition, never for a time, and so long that no busy machine fails a test
+// whose condition comes true in the end. How fast something is, benchmarks and chaos tests judge.
 package await
 
 import (
@@ -23,7 +23,8 @@ func long(set string) time.Duration {
 // every is how often a condition is asked for.
 const every = 5 * time.Millisecond
 
-// True waits until a condition holds, and fails the test at once when it does not within [Long]. what says in words what was waited for.
+// True waits until a condition holds, and fails the test at once when it does not within [Long]. what says in words
+// what was waited for.
 func True(t testing.TB, what string, holds func() bool) {
 	t.Helper()
 	if !Within(Long, holds) {
@@ -45,7 +46,8 @@ func Within(d time.Duration, holds func() bool) bool {
 	return true
 }
 
-// Recv returns the next value of a channel, the zero value if it is closed, and fails the test at once when there is neither within [Long].
+// Recv returns the next value of a channel, the zero value if it is closed, and fails the test at once when there is
+// neither within [Long].
 func Recv[T any](t testing.TB, what string, from <-chan T) (v T) {
 	t.Helper()
 	end := time.NewTimer(Long)

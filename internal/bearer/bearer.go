@@ -11,8 +11,9 @@ import (
 	"github.com/agora-relay/agora"
 )
 
-// Check returns nil where a request bears the token of a program's --admin.token-file. The file is read each time, so that it may be changed. UNAVAILABLE where it holds
-// none, or can't be read; UNAUTHORIZED, of which the answer is to have the header WWW-Authenticate. How long it takes says nothing of the token.
+// Check returns nil where a request bears the token of a program's --admin.token-file. The file is read each time, so
+// that it may be changed. UNAVAILABLE where it holds none, or can't be read; UNAUTHORIZED, of which the answer is to
+// have the header WWW-Authenticate. How long it takes says nothing of the token.
 func Check(r *http.Request, file, program string) error {
 	b, err := os.ReadFile(file)
 	token := strings.TrimSpace(string(b))

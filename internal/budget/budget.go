@@ -1,4 +1,5 @@
-// Package budget decides how much of a listing one answer tells, so that no answer is larger than the clients of a door take, however large the cluster is.
+// Package budget decides how much of a listing one answer tells, so that no answer is larger than the clients of a door
+// take, however large the cluster is.
 //
 // An answer that can be continued is a page: see [Page]. One that can't is told with less of each entry: see [Fit].
 package budget
@@ -9,8 +10,9 @@ import (
 	"slices"
 )
 
-// Page returns the first entries of a listing, as many as an answer has room for: at most so many, and at most so many bytes, but one at least. more says
-// that there are others behind them. encode returns what an entry is answered as, and its bytes; it is called once for each entry of the page, and once more.
+// Page returns the first entries of a listing, as many as an answer has room for: at most so many, and at most so many
+// bytes, but one at least. more says that there are others behind them. encode returns what an entry is answered as,
+// and its bytes; it is called once for each entry of the page, and once more.
 func Page[A, B any](all iter.Seq[A], most, bytes int, encode func(A) (B, int)) (page []B, more bool) {
 	page = []B{}
 	for a := range all {
@@ -33,7 +35,8 @@ type Item struct {
 	Descriptions []int // and by each of those that are left out then
 }
 
-// Cut says what an answer leaves out. Whoever makes the answer goes through the entries, and asks for each text once, in the order of its items.
+// Cut says what an answer leaves out. Whoever makes the answer goes through the entries, and asks for each text once,
+// in the order of its items.
 type Cut struct {
 	Entries      int // that stay, the first ones
 	of           int
@@ -41,7 +44,8 @@ type Cut struct {
 	descriptions texts
 }
 
-// Fit returns what an answer leaves out to have at most so many bytes: schemas, the largest first, then descriptions, the largest first, then the last entries.
+// Fit returns what an answer leaves out to have at most so many bytes: schemas, the largest first, then descriptions,
+// the largest first, then the last entries.
 func Fit(items []Item, bytes int) Cut {
 	c := Cut{Entries: len(items), of: len(items)}
 	over := -bytes
@@ -102,7 +106,8 @@ func JSON(text string) int {
 	return n
 }
 
-// texts are those of one kind, and which of them stay: those that are shorter than the longest, and the first ones of those that are as long.
+// texts are those of one kind, and which of them stay: those that are shorter than the longest, and the first ones of
+// those that are as long.
 type texts struct {
 	cut     bool // some are left out
 	longest int

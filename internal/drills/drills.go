@@ -15,7 +15,8 @@ type drill struct {
 	play func(ctx context.Context) error // returns when all is well again
 }
 
-// drills returns all drills, in the order in which they are played: later ones build on the state that earlier ones leave.
+// drills returns all drills, in the order in which they are played: later ones build on the state that earlier ones
+// leave.
 func drills(c *cluster, nextTag string) []drill {
 	return []drill{
 		{"rollout", c.rollout},
@@ -39,8 +40,8 @@ func (c *cluster) rollout(ctx context.Context) error {
 	return c.well(ctx)
 }
 
-// badSetting gives a setting that edges refuse. The chart's check keeps it from the cluster; given in spite of that, no new edge starts with
-// it, an old one that is restarted starts as before, and undoing the rollout ends it.
+// badSetting gives a setting that edges refuse. The chart's check keeps it from the cluster; given in spite of that, no
+// new edge starts with it, an old one that is restarted starts as before, and undoing the rollout ends it.
 func (c *cluster) badSetting(ctx context.Context) error {
 	const bad = `config.session\.grace=soon`
 	if _, err := c.helm(ctx, c.upgradeArgs(bad)...); err == nil {
@@ -79,7 +80,8 @@ func (c *cluster) badSetting(ctx context.Context) error {
 	if err := c.well(ctx); err != nil {
 		return err
 	}
-	// Kubernetes takes the settings, which kubectl has undone, for kubectl's from here on: Helm takes them back with the next that are good.
+	// Kubernetes takes the settings, which kubectl has undone, for kubectl's from here on: Helm takes them back with
+	// the next that are good.
 	c.settings = append(c.settings, `config.log\.level=info`)
 	if _, err := c.helm(ctx, append(c.upgradeArgs(), "--force-conflicts")...); err != nil {
 		return err

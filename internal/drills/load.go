@@ -12,7 +12,8 @@ import (
 	"github.com/agora-relay/agora/internal/loadgen/soak"
 )
 
-// load is what agents do while a drill is played: most send numbered messages, streams, questions and events; some crash.
+// load is what agents do while a drill is played: most send numbered messages, streams, questions and events; some
+// crash.
 type load struct {
 	run     *soak.Run
 	doomed  []*client.Client
@@ -48,7 +49,8 @@ func startLoad(ctx context.Context, url string, rate float64, log *slog.Logger) 
 	return l, nil
 }
 
-// crash ends agents without a goodbye: half of the doomed lose their connections now; the others can't come back once they lose theirs.
+// crash ends agents without a goodbye: half of the doomed lose their connections now; the others can't come back once
+// they lose theirs.
 func (l *load) crash() {
 	l.network.Refuse(true)
 	for range crashes / 2 {
@@ -56,8 +58,8 @@ func (l *load) crash() {
 	}
 }
 
-// finish stops sending and returns what became of what was sent, and why it may have been given up: nil, or more than within was needed.
-// The agents of the run stay connected; the doomed are gone.
+// finish stops sending and returns what became of what was sent, and why it may have been given up: nil, or more than
+// within was needed. The agents of the run stay connected; the doomed are gone.
 func (l *load) finish(ctx context.Context, within time.Duration) (soak.Report, error) {
 	l.network.Cut()
 	bounded := func(f func(context.Context) error) error {

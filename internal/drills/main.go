@@ -1,9 +1,9 @@
-// Command drills installs the chart on a cluster of Kubernetes, in a namespace where Pod Security is restricted, and plays there what happens
-// to clusters: rollouts, faults, losses of nodes. Numbered load runs all the while. It prints a table: what was lost, doubled or out of
-// order, and who was listed without being connected.
+// Command drills installs the chart on a cluster of Kubernetes, in a namespace where Pod Security is restricted, and
+// plays there what happens to clusters: rollouts, faults, losses of nodes. Numbered load runs all the while. It prints
+// a table: what was lost, doubled or out of order, and who was listed without being connected.
 //
-// It uses kubectl and helm, and connects to Services and pods: it runs where both can be reached. scripts/kubernetes/run.sh brings such a
-// cluster up and runs it there.
+// It uses kubectl and helm, and connects to Services and pods: it runs where both can be reached.
+// scripts/kubernetes/run.sh brings such a cluster up and runs it there.
 package main
 
 import (
@@ -30,7 +30,8 @@ func main() {
 	}
 }
 
-// run plays the drills that args name, and prints their table to out and what happens to progress. Its error says that one failed.
+// run plays the drills that args name, and prints their table to out and what happens to progress. Its error says that
+// one failed.
 func run(ctx context.Context, args []string, out, progress io.Writer) error {
 	c := &cluster{namespace: "agora", release: "agora", progress: progress}
 	flags := flag.NewFlagSet("drills", flag.ContinueOnError)
@@ -89,7 +90,8 @@ const (
 	listed = 2 * time.Minute // for lists to be right: an edge's lease, the grace of a session, and some more
 )
 
-// play plays a drill under load, and returns what became of the load. An error says that the drill itself could not be played.
+// play plays a drill under load, and returns what became of the load. An error says that the drill itself could not be
+// played.
 func (c *cluster) play(ctx context.Context, d drill, rate float64) (result, error) {
 	fmt.Fprintf(c.progress, "== %s\n", d.name)
 	service, err := c.address(ctx)

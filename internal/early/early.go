@@ -1,5 +1,5 @@
-// Package early takes connections over from an HTTP server together with what their peers have sent before the handshake was
-// answered: a client may write its first frames right behind its request.
+// Package early takes connections over from an HTTP server together with what their peers have sent before the
+// handshake was answered: a client may write its first frames right behind its request.
 package early
 
 import (
@@ -9,8 +9,9 @@ import (
 	"net/http"
 )
 
-// Handshake is an answer to a handshake whose connection may be taken over. Gorilla's Upgrader refuses one whose peer has sent more than its
-// request; of this one it sees nothing but the request, and the connection that it takes over begins with the rest.
+// Handshake is an answer to a handshake whose connection may be taken over. Gorilla's Upgrader refuses one whose peer
+// has sent more than its request; of this one it sees nothing but the request, and the connection that it takes over
+// begins with the rest.
 type Handshake struct{ http.ResponseWriter }
 
 // Hijack implements [http.Hijacker]. Where there is nothing early, the connection is the server's own.

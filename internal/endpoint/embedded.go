@@ -2,8 +2,8 @@ package endpoint
 
 import "net/netip"
 
-// Embedded returns the addresses of IPv4 that an address of IPv6 may be carried to by a gateway or a tunnel: those of NAT64, 6to4,
-// Teredo and ISATAP, and of the old form ::1.2.3.4.
+// Embedded returns the addresses of IPv4 that an address of IPv6 may be carried to by a gateway or a tunnel: those of
+// NAT64, 6to4, Teredo and ISATAP, and of the old form ::1.2.3.4.
 func Embedded(a netip.Addr) (all []netip.Addr) {
 	if !a.Is6() {
 		return nil

@@ -113,7 +113,8 @@ func (m *marks) sign(out, data []byte, from agora.AgentID) ([]byte, int) {
 	return out, rest
 }
 
-// Text returns where the value of the one string `text` of data stands, which may be nested that deep, and what is wrong with it.
+// Text returns where the value of the one string `text` of data stands, which may be nested that deep, and what is
+// wrong with it.
 func Text(data []byte, depth int) (from, to int, what string) {
 	o := rawjson.NewObject(data, depth)
 	for o.Next() {

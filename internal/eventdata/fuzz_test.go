@@ -10,7 +10,8 @@ import (
 	"github.com/agora-relay/agora/internal/rawjson"
 )
 
-// FuzzSign holds that an event has one sender, a time, and everything else unchanged, as it is byte for byte within other data.
+// FuzzSign holds that an event has one sender, a time, and everything else unchanged, as it is byte for byte within
+// other data.
 func FuzzSign(f *testing.F) {
 	for _, v := range vectors(f) {
 		f.Add(v.Data)

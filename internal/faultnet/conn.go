@@ -178,7 +178,8 @@ func (c *Conn) Close() error {
 	return c.Conn.Close()
 }
 
-// closeLate closes the connection for whoever has it, and for the peer when what is under way has arrived. The link's lock is held.
+// closeLate closes the connection for whoever has it, and for the peer when what is under way has arrived. The link's
+// lock is held.
 func (c *Conn) closeLate() {
 	if c.closed {
 		return

@@ -94,8 +94,9 @@ type listener struct {
 	link *Link
 }
 
-// Accept returns the next connection; one that comes while the link refuses them is closed. The system would take megabytes
-// for a peer that reads nothing: here it takes little, so that not much need be sent to see what happens then.
+// Accept returns the next connection; one that comes while the link refuses them is closed. The system would take
+// megabytes for a peer that reads nothing: here it takes little, so that not much need be sent to see what happens
+// then.
 func (l listener) Accept() (net.Conn, error) {
 	for {
 		c, err := l.Listener.Accept()
@@ -182,7 +183,8 @@ func (l *Link) mend() {
 	}
 }
 
-// Cut closes every connection without a word, losing what was on its way, and lets none come to be until Mend, Reset or Refuse(false).
+// Cut closes every connection without a word, losing what was on its way, and lets none come to be until Mend, Reset or
+// Refuse(false).
 func (l *Link) Cut() { l.cut(true, false) }
 
 // Reset closes every connection without a word, losing what was on its way. New ones are well.
@@ -205,8 +207,8 @@ func (l *Link) cut(refuse, abrupt bool) {
 	}
 }
 
-// inTurn returns the connections in the order in which they came to be: the order of a map of pointers is the machine's, and what happens in
-// a simulation must not depend on it. mu is held.
+// inTurn returns the connections in the order in which they came to be: the order of a map of pointers is the
+// machine's, and what happens in a simulation must not depend on it. mu is held.
 func (l *Link) inTurn() []*Conn {
 	return slices.SortedFunc(maps.Keys(l.conns), func(a, b *Conn) int { return cmp.Compare(a.number, b.number) })
 }

@@ -55,13 +55,15 @@ func (p *Proxy) Silence() {
 	p.Deafen()
 }
 
-// Delay keeps what is said on its way until Mend: it arrives though its speaker has gone meanwhile. Cut and Reset lose it.
+// Delay keeps what is said on its way until Mend: it arrives though its speaker has gone meanwhile. Cut and Reset lose
+// it.
 func (p *Proxy) Delay() { p.there.Delay(true) }
 
 // Deafen lets what is said pass, but no answer, until Mend, Cut or Reset.
 func (p *Proxy) Deafen() { p.back.Delay(true) }
 
-// Strand has every client lose its connection while what it wrote stays on its way until Mend. New connections are well.
+// Strand has every client lose its connection while what it wrote stays on its way until Mend. New connections are
+// well.
 func (p *Proxy) Strand() {
 	p.there.change(func() {
 		p.there.late = false

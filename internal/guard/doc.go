@@ -1,3 +1,3 @@
-// Package guard names what keeps messages from being lost, doubled or disordered; a build with the tag sabotage can leave
-// each out, so that tests can show what it is needed for.
+// Package guard names what keeps messages from being lost, doubled or disordered; a build with the tag sabotage can
+// leave each out, so that tests can show what it is needed for.
 package guard

@@ -12,8 +12,8 @@ import (
 	"testing"
 )
 
-// need is a test that fails where protections are left out, and what it says then. With them it passes: it is one of its
-// package's own tests.
+// need is a test that fails where protections are left out, and what it says then. With them it passes: it is one of
+// its package's own tests.
 type need struct {
 	off  string // the protections, comma-separated: more than one where they stand in for each other
 	pkg  string // below the module
@@ -54,8 +54,8 @@ var needs = []need{
 	{"order", "edge", "TestAPartSentAgainAfterARefusalLearnsThatItsStreamIsOver", `got .*"status":"stored".*\n\s*want .*UNAVAILABLE`},
 }
 
-// TestEachProtectionIsNeeded leaves out each protection: a test must fail without it, or nothing would show that it is needed. Whole
-// clusters without them are internal/reliability's, in make chaos.
+// TestEachProtectionIsNeeded leaves out each protection: a test must fail without it, or nothing would show that it is
+// needed. Whole clusters without them are internal/reliability's, in make chaos.
 func TestEachProtectionIsNeeded(t *testing.T) {
 	for _, name := range protections(t) {
 		if !slices.ContainsFunc(needs, func(n need) bool { return slices.Contains(strings.Split(n.off, ","), name) }) {
@@ -103,8 +103,8 @@ func build(t *testing.T) (dir string) {
 	return dir
 }
 
-// fails runs the test without the protections until it says what it then does, a few times at most: what goes wrong may need others
-// to be quick. Its patience is short, as what is missing never comes.
+// fails runs the test without the protections until it says what it then does, a few times at most: what goes wrong may
+// need others to be quick. Its patience is short, as what is missing never comes.
 func (n need) fails(t *testing.T, dir string) {
 	t.Helper()
 	var out []byte

@@ -30,8 +30,8 @@ var AcksOfClients = Acks{Batch: 64, After: time.Second}
 // Servers implements System.
 func (s Agora) Servers() int { return len(s.Edges) }
 
-// Dial implements System. An agent that idles reads into a small buffer, as it hears next to nothing, and where edges are on
-// this machine each ten thousand of them have a local address of their own.
+// Dial implements System. An agent that idles reads into a small buffer, as it hears next to nothing, and where edges
+// are on this machine each ten thousand of them have a local address of their own.
 func (s Agora) Dial(ctx context.Context, r Role, id string, server int) (Agent, error) {
 	p, err := s.Peer(ctx, r, id, server)
 	if err != nil {
@@ -69,8 +69,8 @@ const (
 	perSource   = 10000
 )
 
-// source returns the local address of an agent by the number that its id ends with: one more for each ten thousand, where
-// the edge is on this machine and it has them.
+// source returns the local address of an agent by the number that its id ends with: one more for each ten thousand,
+// where the edge is on this machine and it has them.
 func source(edge, id string) net.IP {
 	u, err := url.Parse(edge)
 	if err != nil || runtime.GOOS != "linux" {

@@ -69,8 +69,8 @@ func (t Target) parse() (*url.URL, error) {
 	return u, nil
 }
 
-// Dial connects an agent and returns once the edge says that it is registered, 20 s at most. ctx bounds only that. An edge that
-// can't be reached is agora.Unavailable, one that refuses says why. The caller owes a call of Close or Cut.
+// Dial connects an agent and returns once the edge says that it is registered, 20 s at most. ctx bounds only that. An
+// edge that can't be reached is agora.Unavailable, one that refuses says why. The caller owes a call of Close or Cut.
 func Dial(ctx context.Context, t Target) (*Conn, error) {
 	u, err := t.parse()
 	if err != nil {

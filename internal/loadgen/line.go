@@ -18,8 +18,8 @@ type line struct {
 	never    atomic.Int64 // of all, those that an error answered
 	pause    atomic.Int64 // nothing is sent before, at its own pace; Ticks
 
-	// Numbers of the first that is measured, and behind the last: what its sender says of a message holds where it arrives, while the
-	// window opens and closes.
+	// Numbers of the first that is measured, and behind the last: what its sender says of a message holds where it
+	// arrives, while the window opens and closes.
 	first, behind atomic.Uint64
 
 	dead atomic.Bool // nothing can be sent any more

@@ -31,7 +31,8 @@ func alone(t *testing.T, cfg Config) (*Run, net.Conn) {
 // piped returns a peer at a pipe.
 func piped(near net.Conn) *Peer { return &Peer{Conn: &Conn{Conn: socket.New(near, 0)}} }
 
-// receive takes what is sent, and calls each with the number of each message before it takes it; the first one is a greeting.
+// receive takes what is sent, and calls each with the number of each message before it takes it; the first one is a
+// greeting.
 func receive(r *Run, far net.Conn, each func(k int)) {
 	frame := make([]byte, len(r.lines[0].frames.(*Template).frame))
 	for k := 0; ; k++ {

@@ -8,9 +8,10 @@ import (
 	"github.com/agora-relay/agora/internal/pause"
 )
 
-// prime greets on every line until all that it reaches have heard of it, as long as it may: the first message of a line costs
-// a cluster much more than those that follow, and a thousand at once would fill the time that is measured. It greets again where
-// nothing opens for a while, as a subscription may have been on its way; less and less often, so that a slow system does not drown in it.
+// prime greets on every line until all that it reaches have heard of it, as long as it may: the first message of a line
+// costs a cluster much more than those that follow, and a thousand at once would fill the time that is measured. It
+// greets again where nothing opens for a while, as a subscription may have been on its way; less and less often, so
+// that a slow system does not drown in it.
 func (r *Run) prime(ctx context.Context) {
 	within, cancel := context.WithTimeout(ctx, r.cfg.Settle)
 	defer cancel()
@@ -55,7 +56,8 @@ func (r *Run) heard() (n int64) {
 	return n
 }
 
-// fill waits until as much has arrived as all windows together let out at once at the start, which is no load that lasts.
+// fill waits until as much has arrived as all windows together let out at once at the start, which is no load that
+// lasts.
 func (r *Run) fill(ctx context.Context) {
 	if r.cfg.Rate > 0 {
 		return

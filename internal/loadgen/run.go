@@ -81,8 +81,9 @@ func (r *Run) line(s Stamp) *line {
 	return r.lines[s.Line]
 }
 
-// Measure sends, and measures from when every line has carried something and is warm on. It returns when the duration is over, or ctx has ended, and
-// what was sent has arrived or the time to settle has passed. The result tells only of what was measured.
+// Measure sends, and measures from when every line has carried something and is warm on. It returns when the duration
+// is over, or ctx has ended, and what was sent has arrived or the time to settle has passed. The result tells only of
+// what was measured.
 func (r *Run) Measure(ctx context.Context, servers Watched) Result {
 	r.prime(ctx)
 	var senders sync.WaitGroup

@@ -10,11 +10,12 @@ import (
 	"github.com/agora-relay/agora/internal/pause"
 )
 
-// calm is how long streams are measured while nobody returns, unless a storm says so, and for how long the others have been connected then.
+// calm is how long streams are measured while nobody returns, unless a storm says so, and for how long the others have
+// been connected then.
 const calm = 5 * time.Second
 
-// LiveResult is what a storm means for streams of agents that stay: how late chunks are while all the others are connected and
-// nothing else happens, and while they return.
+// LiveResult is what a storm means for streams of agents that stay: how late chunks are while all the others are
+// connected and nothing else happens, and while they return.
 type LiveResult struct {
 	Streams int      `json:"streams"`
 	Rate    float64  `json:"rate_offered"` // of all of them
@@ -33,7 +34,8 @@ type live struct {
 	result Result // once work is done
 }
 
-// calmly measures the streams of agents that stay while those who will be cut off are connected, and nothing else happens; nil where there are none.
+// calmly measures the streams of agents that stay while those who will be cut off are connected, and nothing else
+// happens; nil where there are none.
 func (c StormConfig) calmly(ctx context.Context) (*live, error) {
 	if c.Live == 0 {
 		return nil, nil

@@ -30,7 +30,8 @@ func said(host, scheme string) (name, port string, ok bool) {
 	return name, port, true
 }
 
-// FuzzOrigin holds that a page is of the host that is asked only where net/url reads the same name and port in both, that an origin is of itself, and that every refusal is an error for agents.
+// FuzzOrigin holds that a page is of the host that is asked only where net/url reads the same name and port in both,
+// that an origin is of itself, and that every refusal is an error for agents.
 func FuzzOrigin(f *testing.F) {
 	for _, s := range [][2]string{
 		{"https://h.example", "h.example:443"}, {"http://H.example.", "h.example"}, {"http://[::1]:80", "[0::1]"}, {"null", "null"}, {"http://a@h", "h"}, {"http://h/", "h"},

@@ -1,5 +1,5 @@
-// Package origin decides which requests of web pages a listener answers: by Origin, Host and what browsers say of the page that sends one.
-// Every listener of edges and sidecars asks it before it reads anything else.
+// Package origin decides which requests of web pages a listener answers: by Origin, Host and what browsers say of the
+// page that sends one. Every listener of edges and sidecars asks it before it reads anything else.
 package origin
 
 import (
@@ -10,8 +10,8 @@ import (
 	"github.com/agora-relay/agora"
 )
 
-// Policy says which web pages may speak to a listener. Programs send none of the headers that it goes by: credentials tell them apart.
-// The zero value lets in pages of the host that is asked.
+// Policy says which web pages may speak to a listener. Programs send none of the headers that it goes by: credentials
+// tell them apart. The zero value lets in pages of the host that is asked.
 type Policy struct {
 	Listed   []string // origins besides those of the host that is asked: "https://app.example.com", or "*" for all
 	Loopback bool     // for development: pages of this machine may, and a host's name that is not this machine's needs to be listed
@@ -55,9 +55,10 @@ func (p Policy) check(host string, origin, site []string) error {
 	return nil
 }
 
-// CheckChange is [Policy.Check] for a request that changes something by GET or HEAD. Pages have browsers send those without an Origin, and
-// over plain HTTP browsers do not say whose page it was: so a browser's request needs an allowed Origin, a token in its header, a Sec-Fetch-Site
-// of the page's own host, or a Referer whose origin is allowed. FORBIDDEN without, and where the browser is to show the answer.
+// CheckChange is [Policy.Check] for a request that changes something by GET or HEAD. Pages have browsers send those
+// without an Origin, and over plain HTTP browsers do not say whose page it was: so a browser's request needs an allowed
+// Origin, a token in its header, a Sec-Fetch-Site of the page's own host, or a Referer whose origin is allowed.
+// FORBIDDEN without, and where the browser is to show the answer.
 func (p Policy) CheckChange(r *http.Request) error {
 	if err := p.Check(r); err != nil {
 		return err
@@ -84,8 +85,8 @@ const (
 	byUser     = "none"
 )
 
-// ofBrowser reports whether a browser may have sent a request. No page can have it leave out what it calls itself. Programs in Node send
-// Sec-Fetch-Mode: cors, and nothing else of the kind.
+// ofBrowser reports whether a browser may have sent a request. No page can have it leave out what it calls itself.
+// Programs in Node send Sec-Fetch-Mode: cors, and nothing else of the kind.
 func ofBrowser(h http.Header) bool {
 	mode := h["Sec-Fetch-Mode"]
 	return len(h["Referer"]) > 0 || len(h["Sec-Fetch-Site"]) > 0 || len(h["Sec-Fetch-Dest"]) > 0 || len(h["Sec-Fetch-User"]) > 0 ||
@@ -93,7 +94,8 @@ func ofBrowser(h http.Header) bool {
 		slices.ContainsFunc(h["User-Agent"], func(agent string) bool { return strings.HasPrefix(agent, "Mozilla/") })
 }
 
-// hasToken reports whether a request has a token in its header: pages of others can't set it unless they were allowed to.
+// hasToken reports whether a request has a token in its header: pages of others can't set it unless they were allowed
+// to.
 func hasToken(h http.Header) bool {
 	scheme, _, _ := strings.Cut(h.Get("Authorization"), " ")
 	return strings.EqualFold(scheme, "Bearer")
@@ -128,8 +130,8 @@ func (p Policy) allows(origin, host string) bool {
 	return isLoopback(from.host) || isAddress(from.host) && from.isOf(host)
 }
 
-// allowsHost reports whether a request without an Origin may ask for a host: browsers send none with what a page reads of its own
-// host. Without credentials the name must be one that no owner of a page can let point at this machine.
+// allowsHost reports whether a request without an Origin may ask for a host: browsers send none with what a page reads
+// of its own host. Without credentials the name must be one that no owner of a page can let point at this machine.
 func (p Policy) allowsHost(host string) bool {
 	if !p.Loopback || host == "" || slices.Contains(p.Listed, "*") {
 		return true
@@ -146,5 +148,6 @@ func (p Policy) allowsHost(host string) bool {
 		})
 }
 
-// reserved are zones whose names nobody can register. Any machine of a network may claim one of .local, so that is none of them.
+// reserved are zones whose names nobody can register. Any machine of a network may claim one of .local, so that is none
+// of them.
 var reserved = []string{".localhost", ".internal", ".test"}

@@ -6,11 +6,12 @@ import (
 	"strings"
 )
 
-// site is an origin in its one spelling: letters are small, no dot ends the name, an address is as netip writes it, and a port is there
-// where the scheme has a default.
+// site is an origin in its one spelling: letters are small, no dot ends the name, an address is as netip writes it, and
+// a port is there where the scheme has a default.
 type site struct{ scheme, host, port string }
 
-// parse reads an origin: a scheme and a host, with a port or without. A slash may end it, as lists and some libraries write it.
+// parse reads an origin: a scheme and a host, with a port or without. A slash may end it, as lists and some libraries
+// write it.
 func parse(origin string) (s site, ok bool) {
 	scheme, rest, ok := strings.Cut(origin, "://")
 	if !ok || scheme == "" {
@@ -51,8 +52,9 @@ func (s site) is(listed string) bool {
 	return ok && l == s
 }
 
-// isOf reports whether a page of s is of a host, as a header names it. What stands before the listener may have ended TLS, so the scheme by which the
-// host was asked is unknown: a host without a port has the default port of the page's scheme.
+// isOf reports whether a page of s is of a host, as a header names it. What stands before the listener may have ended
+// TLS, so the scheme by which the host was asked is unknown: a host without a port has the default port of the page's
+// scheme.
 func (s site) isOf(host string) bool {
 	name, port, ok := split(host)
 	if port == "" {

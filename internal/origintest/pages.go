@@ -1,5 +1,5 @@
-// Package origintest is for tests of listeners: it has the requests that web pages make browsers send, and finds the routes of a mux, so that each is
-// tried with each.
+// Package origintest is for tests of listeners: it has the requests that web pages make browsers send, and finds the
+// routes of a mux, so that each is tried with each.
 package origintest
 
 import (
@@ -21,7 +21,8 @@ type Page struct {
 	Twice   bool     // it may be refused with 400
 }
 
-// Foreign are requests of pages that no listener of a machine for development answers, whatever they ask for: 403, or 400 where Twice.
+// Foreign are requests of pages that no listener of a machine for development answers, whatever they ask for: 403, or
+// 400 where Twice.
 var Foreign = []Page{
 	{About: "a script of another site", Headers: []string{"Origin", "http://evil.example"}},
 	{About: "a script of another site, as browsers mark it", Headers: []string{"Origin", "https://evil.example", "Sec-Fetch-Site", "cross-site", "Sec-Fetch-Mode", "cors", "Sec-Fetch-Dest", "empty", "User-Agent", Browser}},
@@ -44,8 +45,8 @@ var Foreign = []Page{
 	{About: "two marks", Headers: []string{"Sec-Fetch-Site", "same-origin", "Sec-Fetch-Site", "cross-site"}, Twice: true},
 }
 
-// Unsaid are requests that a browser may have sent for a page of anybody: they get nothing done by GET or HEAD, as browsers of old and those that ask over
-// plain HTTP say no more.
+// Unsaid are requests that a browser may have sent for a page of anybody: they get nothing done by GET or HEAD, as
+// browsers of old and those that ask over plain HTTP say no more.
 var Unsaid = []Page{
 	{About: "an image over plain HTTP", Headers: []string{"User-Agent", Browser, "Referer", "http://evil.example/", "Accept", "image/*"}},
 	{About: "an image of what calls itself something else", Headers: []string{"User-Agent", "Reader/1.0", "Referer", "http://evil.example/"}},
@@ -77,8 +78,8 @@ type Request struct {
 // Handshake are the headers of a handshake of WebSocket.
 var Handshake = []string{"Connection", "Upgrade", "Upgrade", "websocket", "Sec-WebSocket-Version", "13", "Sec-WebSocket-Key", "dGhlIHNhbXBsZSBub25jZQ=="}
 
-// Ask sends a request of a page to a listener, and returns the answer's status and the beginning of its body. It waits for no more than the answer's header where that is
-// a good one, and fails where there is none.
+// Ask sends a request of a page to a listener, and returns the answer's status and the beginning of its body. It waits
+// for no more than the answer's header where that is a good one, and fails where there is none.
 func (p *Page) Ask(t testing.TB, c *http.Client, at string, q Request) (status int, text string) {
 	t.Helper()
 	scheme, address, _ := strings.Cut(at, "://")

@@ -8,7 +8,8 @@ import (
 	"testing"
 )
 
-// Routes returns the patterns of a mux, sorted. It reads them where net/http keeps them, as that lists them nowhere: so a new route is tested by whoever adds it.
+// Routes returns the patterns of a mux, sorted. It reads them where net/http keeps them, as that lists them nowhere: so
+// a new route is tested by whoever adds it.
 func Routes(t testing.TB, mux *http.ServeMux) []string {
 	t.Helper()
 	found := map[string]bool{}
@@ -33,7 +34,8 @@ func Routes(t testing.TB, mux *http.ServeMux) []string {
 // methods are tried where a pattern names none.
 var methods = []string{"GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS"}
 
-// Requests returns what can be asked by a pattern: its path, with a name for each of its parts that may be anything, by its method or by all.
+// Requests returns what can be asked by a pattern: its path, with a name for each of its parts that may be anything, by
+// its method or by all.
 func Requests(pattern string) (all []Request) {
 	method, path, named := strings.Cut(pattern, " ")
 	tries := []string{method}

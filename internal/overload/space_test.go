@@ -110,7 +110,8 @@ func (r *room) publish(by *agent, from, to, size int, heard []*agent) time.Durat
 	return r.took[len(r.took)/2]
 }
 
-// TestAStuckMemberOfALargeSpaceDisturbsNobody has one of many members read nothing, while more comes than the system takes for it.
+// TestAStuckMemberOfALargeSpaceDisturbsNobody has one of many members read nothing, while more comes than the system
+// takes for it.
 func TestAStuckMemberOfALargeSpaceDisturbsNobody(t *testing.T) {
 	oneIsStuck(t, 300, 96<<10)
 }

@@ -27,8 +27,8 @@ const (
 	underWay = 16 // messages of a pair without a receipt
 )
 
-// halfLoad has a cluster do half of what it can, until the test is over: half of the rate at which pairs get receipts when they
-// send as fast as those come. What overloads it comes on top.
+// halfLoad has a cluster do half of what it can, until the test is over: half of the rate at which pairs get receipts
+// when they send as fast as those come. What overloads it comes on top.
 func halfLoad(t *testing.T, urls ...string) {
 	t.Helper()
 	w := &work{t: t, done: make(chan struct{})}
@@ -122,7 +122,8 @@ func (w *work) send(a *agent, to string, free chan struct{}) {
 	}
 }
 
-// hear gives what comes to take, until the test is over. Nobody at work may be refused anything, or lose its connection.
+// hear gives what comes to take, until the test is over. Nobody at work may be refused anything, or lose its
+// connection.
 func (w *work) hear(a *agent, take func(f []byte)) {
 	for {
 		f, err := a.Next()

@@ -19,7 +19,8 @@ func (b *BrokenOff) Error() string { return b.Why.Error() }
 // Unwrap returns why.
 func (b *BrokenOff) Unwrap() error { return b.Why }
 
-// Watch calls gone when the caller resets its stream, and returns when that is over, or its reads have a deadline that has passed. What comes behind a request is for nobody.
+// Watch calls gone when the caller resets its stream, and returns when that is over, or its reads have a deadline that
+// has passed. What comes behind a request is for nobody.
 func Watch(s network.MuxedStream, gone func()) {
 	var more [256]byte
 	for {
@@ -51,7 +52,8 @@ const (
 	refusedTime  = 5 * time.Second // and for so long
 )
 
-// Refuse is Finish for a request of which not all was read. A caller that writes first and reads then has its rest taken, up to a bound: beyond, its stream is reset, and it may miss the answer.
+// Refuse is Finish for a request of which not all was read. A caller that writes first and reads then has its rest
+// taken, up to a bound: beyond, its stream is reset, and it may miss the answer.
 func Refuse(s network.MuxedStream, b []byte, within time.Duration) {
 	_ = s.SetWriteDeadline(time.Now().Add(within)) // what is over fails the write
 	_, err := s.Write(b)

@@ -13,8 +13,9 @@ import (
 // flushTime is how long a peer has to say that it has what was written to it, before its connection is closed.
 const flushTime = time.Second
 
-// flush waits until the peers have what was written to them. A muxer drops what it has queued when its connection is closed, but it keeps the order:
-// a peer that answers on a new stream has all that was written before. Peers that do not answer are waited for a second, all at the same time.
+// flush waits until the peers have what was written to them. A muxer drops what it has queued when its connection is
+// closed, but it keeps the order: a peer that answers on a new stream has all that was written before. Peers that do
+// not answer are waited for a second, all at the same time.
 func flush(conns []network.Conn) {
 	ctx, stop := context.WithTimeout(network.WithAllowLimitedConn(context.Background(), "flush"), flushTime)
 	defer stop()

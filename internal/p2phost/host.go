@@ -1,5 +1,5 @@
-// Package p2phost makes libp2p hosts of the library's parts: TCP and WebSocket on one port, Noise, Yamux; its root package would bring QUIC, WebRTC and more. It keeps their keys, and ends
-// streams of one request and one answer.
+// Package p2phost makes libp2p hosts of the library's parts: TCP and WebSocket on one port, Noise, Yamux; its root
+// package would bring QUIC, WebRTC and more. It keeps their keys, and ends streams of one request and one answer.
 package p2phost
 
 import (
@@ -34,7 +34,8 @@ import (
 	"github.com/agora-relay/agora/internal/origin"
 )
 
-// The library would write what it has to say to the standard error, in a form of its own. What matters comes back as an error.
+// The library would write what it has to say to the standard error, in a form of its own. What matters comes back as an
+// error.
 func init() { gologshim.SetDefaultHandler(slog.DiscardHandler) }
 
 // Config sets up a host. Key is required.
@@ -117,8 +118,8 @@ func Upgrader(key crypto.PrivKey, resources network.ResourceManager, gater connm
 	return upgrader.New([]sec.SecureTransport{secure}, muxers, nil, resources, gater)
 }
 
-// Close ends the host, and returns when its connections are closed. What was written before has reached the peers by then; for those
-// that do not answer it waits a second.
+// Close ends the host, and returns when its connections are closed. What was written before has reached the peers by
+// then; for those that do not answer it waits a second.
 func (h *Host) Close() error {
 	flush(h.Network().Conns())
 	return errors.Join(h.Host.Close(), h.resources.Close())
@@ -184,7 +185,8 @@ func circuits(h host.Host, net *swarm.Swarm, up transport.Upgrader, reserves boo
 	return net.AddTransport(c)
 }
 
-// newResources bounds what one peer may have: what there may be in all is for the Admitter to say, which knows who is who, and what a stream may hold for who serves it.
+// newResources bounds what one peer may have: what there may be in all is for the Admitter to say, which knows who is
+// who, and what a stream may hold for who serves it.
 func newResources() (network.ResourceManager, error) {
 	limits := rcmgr.PartialLimitConfig{
 		PeerDefault: rcmgr.ResourceLimits{Conns: 64, ConnsInbound: 64, Streams: peerStreams, StreamsInbound: peerStreams},

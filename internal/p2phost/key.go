@@ -17,7 +17,8 @@ func NewKey() (crypto.PrivKey, error) {
 	return key, err
 }
 
-// KeyIn returns the key that a file holds, as libp2p writes keys down. A file that is not there is made, with a new key, for its owner's eyes alone.
+// KeyIn returns the key that a file holds, as libp2p writes keys down. A file that is not there is made, with a new
+// key, for its owner's eyes alone.
 func KeyIn(path string) (crypto.PrivKey, error) {
 	b, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -9,8 +9,8 @@ import (
 	ma "github.com/multiformats/go-multiaddr"
 )
 
-// ListenAt returns where a host is to listen, as a multiaddress of TCP. The address is HOST:PORT, whose host is an IP address, localhost or nothing,
-// or such a multiaddress, which may end with /ws, as WebSocket shares the port.
+// ListenAt returns where a host is to listen, as a multiaddress of TCP. The address is HOST:PORT, whose host is an IP
+// address, localhost or nothing, or such a multiaddress, which may end with /ws, as WebSocket shares the port.
 func ListenAt(address string) (ma.Multiaddr, error) {
 	at, err := HostPort(address)
 	if err != nil {

@@ -14,8 +14,9 @@ import (
 	"github.com/libp2p/go-yamux/v5"
 )
 
-// muxer makes connections that are Yamux, and counts for each what has come over it and was not read yet: Yamux lets a peer send 256 KiB and more on every stream before anybody
-// reads. What a peer announces counts from then on, as room is made for all of it.
+// muxer makes connections that are Yamux, and counts for each what has come over it and was not read yet: Yamux lets a
+// peer send 256 KiB and more on every stream before anybody reads. What a peer announces counts from then on, as room
+// is made for all of it.
 type muxer struct {
 	config   *yamux.Config
 	admitter Admitter
@@ -73,7 +74,8 @@ type span struct {
 
 var errWindows = errors.New("windows are as large as they may be")
 
-// ReserveMemory implements yamux.MemoryManager: the first window is the protocol's, and what its reader has not read is counted. Without more of it a stream goes on as it is.
+// ReserveMemory implements yamux.MemoryManager: the first window is the protocol's, and what its reader has not read is
+// counted. Without more of it a stream goes on as it is.
 func (s *span) ReserveMemory(size int, priority uint8) error {
 	if priority == network.ReservationPriorityAlways {
 		return nil

@@ -6,10 +6,12 @@ import (
 	"sync"
 )
 
-// mostPending is how many connections of a port may be pending that this package has opened: their peers have not proven yet who they are.
+// mostPending is how many connections of a port may be pending that this package has opened: their peers have not
+// proven yet who they are.
 const mostPending = 1024
 
-// pendingListener bounds the connections that are pending: a newcomer has the place of the one that has been pending longest. It is for hosts whose makers don't bring a listener that does so.
+// pendingListener bounds the connections that are pending: a newcomer has the place of the one that has been pending
+// longest. It is for hosts whose makers don't bring a listener that does so.
 type pendingListener struct {
 	net.Listener
 

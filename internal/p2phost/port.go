@@ -16,7 +16,8 @@ import (
 	"github.com/agora-relay/agora/internal/origin"
 )
 
-// port is an address of TCP at which libp2p is spoken, by itself and as WebSocket: the first bytes of a connection tell which.
+// port is an address of TCP at which libp2p is spoken, by itself and as WebSocket: the first bytes of a connection tell
+// which.
 type port struct {
 	net.Listener
 	at        ma.Multiaddr

@@ -16,8 +16,9 @@ import (
 	"github.com/agora-relay/agora/internal/origin"
 )
 
-// ports are those at which a host listens. The library's transports dial, and listen at these: its own listeners take no more than 64 connections that have said nothing yet, count nobody by
-// where they come from, and ask no web page whose it is.
+// ports are those at which a host listens. The library's transports dial, and listen at these: its own listeners take
+// no more than 64 connections that have said nothing yet, count nobody by where they come from, and ask no web page
+// whose it is.
 type ports struct {
 	open      func(address string) (net.Listener, error)
 	pages     origin.Policy

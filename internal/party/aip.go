@@ -21,8 +21,9 @@ import (
 	wire "github.com/agora-relay/agora/wire/aip"
 )
 
-// AIP is the AIP door, spoken to by bare gRPC: each party is a node that edges dial, and calls others by its edge. What it says is part of a call that stands at both ends, and is lost with
-// either: nothing is acknowledged, and a refusal is the status of the call.
+// AIP is the AIP door, spoken to by bare gRPC: each party is a node that edges dial, and calls others by its edge. What
+// it says is part of a call that stands at both ends, and is lost with either: nothing is acknowledged, and a refusal
+// is the status of the call.
 func AIP() Door {
 	return Door{
 		Name: "aip", Dialect: wire.Dialect, TooMuch: aipMost, Open: openAIP, Enter: enterAIP,

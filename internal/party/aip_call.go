@@ -101,7 +101,8 @@ func (p *aipParty) givesUp(w Word) {
 	}
 }
 
-// hears hears what comes back of a session, until that is over. A response behind which no more comes is an end, or looks like one: the status says which.
+// hears hears what comes back of a session, until that is over. A response behind which no more comes is an end, or
+// looks like one: the status says which.
 func (p *aipParty) hears(c *aipCall) {
 	defer c.cancel()
 	var last *wire.AgentMessage

@@ -52,7 +52,8 @@ var aipCodes = map[codes.Code]agora.Code{
 	codes.Canceled:         agora.StreamAborted,
 }
 
-// aipCode says a status in words of the suite. A session that stood is given up when its other end can't be reached any more; what is too much is too large, unless it may be tried again.
+// aipCode says a status in words of the suite. A session that stood is given up when its other end can't be reached any
+// more; what is too much is too large, unless it may be tried again.
 func aipCode(err error, stood bool) agora.Code {
 	s := status.Convert(err)
 	switch code, is := aipCodes[s.Code()]; {

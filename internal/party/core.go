@@ -13,7 +13,8 @@ import (
 	"github.com/agora-relay/agora/internal/await"
 )
 
-// Core is the core itself, without any door: parties that hold a session, and ask by calls. What the suite says of doors, it says of this.
+// Core is the core itself, without any door: parties that hold a session, and ask by calls. What the suite says of
+// doors, it says of this.
 func Core() Door {
 	return Door{Name: "core", Dialect: agora.OwnDialect, Can: Everything, TooMuch: mostFrame, Enter: enterCore} // bytes: limits.frame
 }

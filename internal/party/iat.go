@@ -16,7 +16,8 @@ import (
 	wire "github.com/agora-relay/agora/wire/iat"
 )
 
-// IAT is the IAT door: parties POST what they say, and hear it by a downlink of events. Nothing tells that one leaves: it is lost.
+// IAT is the IAT door: parties POST what they say, and hear it by a downlink of events. Nothing tells that one leaves:
+// it is lost.
 func IAT() Door {
 	return Door{
 		Name: "iat", Dialect: wire.Dialect, TooMuch: 1 << 20, Open: openIAT, Enter: enterIAT, // bytes: of a body

@@ -11,12 +11,13 @@ type Pair struct{ Sender, Receiver Door }
 // Name names the pair in tests.
 func (p Pair) Name() string { return p.Sender.Name + " to " + p.Receiver.Name }
 
-// live reports whether what is said between the two is part of a call that stands at both ends. Then a message is a stream without chunks, what one agent says in several may come in any order, no
-// receiver is told why a stream was given up, and a sender hears that it is refused as it hears that it is given up, and nothing where it is taken.
+// live reports whether what is said between the two is part of a call that stands at both ends. Then a message is a
+// stream without chunks, what one agent says in several may come in any order, no receiver is told why a stream was
+// given up, and a sender hears that it is refused as it hears that it is given up, and nothing where it is taken.
 func (p Pair) live() bool { return p.Sender.Can&p.Receiver.Can&Mails == 0 }
 
-// Pairs returns the pairs that the tests of a door play: itself, and each that stands before it in [Doors], both ways. Pairs that can do
-// nothing together are not among them.
+// Pairs returns the pairs that the tests of a door play: itself, and each that stands before it in [Doors], both ways.
+// Pairs that can do nothing together are not among them.
 func Pairs(of Door) (pairs []Pair) {
 	add := func(p Pair) {
 		if _, all := p.leftOut(); !all {
@@ -50,7 +51,8 @@ func (p Pair) concerns(sc *scenario) bool {
 	return sc.receiver != 0 || p.Sender.Name == p.Receiver.Name
 }
 
-// leftOut lists the scenarios about a pair that it does not play, each with what it lacks for them; all tells that these are all there are.
+// leftOut lists the scenarios about a pair that it does not play, each with what it lacks for them; all tells that
+// these are all there are.
 func (p Pair) leftOut() (out []string, all bool) {
 	all = true
 	for _, st := range stages() {

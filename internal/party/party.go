@@ -1,5 +1,6 @@
-// Package party is the suite that every door passes: scenarios in words of the core, each played between a sender behind one
-// door and a receiver behind another. A door takes part by an adapter, its [Door]; frames of its dialect are vectors of its own.
+// Package party is the suite that every door passes: scenarios in words of the core, each played between a sender
+// behind one door and a receiver behind another. A door takes part by an adapter, its [Door]; frames of its dialect are
+// vectors of its own.
 package party
 
 import (
@@ -19,11 +20,12 @@ type Door struct {
 	Can     Trait  // what its dialect can, and what it keeps up; what needs more is left out, and listed in testdata/left_out.txt
 	TooMuch int    // bytes of a payload that it does not take, where it is [Bounded]
 
-	// Open opens the door at one edge; nil where every edge of agoratest has it. Doors whose Opens is the same are one, and opened once.
+	// Open opens the door at one edge; nil where every edge of agoratest has it. Doors whose Opens is the same are one,
+	// and opened once.
 	Open  func(agoratest.Entry) (agoratest.Opened, error)
 	Opens string // the door's Name if empty
-	// Enter enters an agent; where the dialect does not know that, it only says who will ask. An *agora.Error is the edge's
-	// refusal. Everything that it starts ends with seat.T.
+	// Enter enters an agent; where the dialect does not know that, it only says who will ask. An *agora.Error is the
+	// edge's refusal. Everything that it starts ends with seat.T.
 	Enter func(ctx context.Context, seat Seat) (Party, error)
 }
 
@@ -37,13 +39,15 @@ type Seat struct {
 	Skills  []agora.Skill      // of its card
 }
 
-// Party is one agent that has entered by its dialect. Say is called by one goroutine at a time, Hear by another one, and the rest by that of
-// the scenario while nobody says anything.
+// Party is one agent that has entered by its dialect. Say is called by one goroutine at a time, Hear by another one,
+// and the rest by that of the scenario while nobody says anything.
 type Party interface {
-	// Say says a word, and returns when the edge has taken it or dropped it: an *agora.Error is its refusal. [ErrGone] says that the connection went
-	// before that was known: then the same word is said again once the party has returned, before any other, and counts once.
+	// Say says a word, and returns when the edge has taken it or dropped it: an *agora.Error is its refusal. [ErrGone]
+	// says that the connection went before that was known: then the same word is said again once the party has
+	// returned, before any other, and counts once.
 	Say(context.Context, Word) error
-	// Hear returns the next word that came. ErrGone means that nothing more comes by this connection; what came by it was heard before.
+	// Hear returns the next word that came. ErrGone means that nothing more comes by this connection; what came by it
+	// was heard before.
 	Hear(context.Context) (Word, error)
 
 	// The others are not called where the door lacks the trait: an adapter may embed [Unable] for them.
@@ -84,8 +88,8 @@ func (Unable) Look(context.Context, agora.AgentID) (agora.Agent, error) {
 // ErrGone means that a party's connection is gone.
 var ErrGone = errors.New("party: the connection is gone")
 
-// Word is one thing that an agent says or hears. Names are each party's own: a stream or a request may have another one at its other end, and is
-// answered, cancelled or followed there under the name that was heard.
+// Word is one thing that an agent says or hears. Names are each party's own: a stream or a request may have another one
+// at its other end, and is answered, cancelled or followed there under the name that was heard.
 type Word struct {
 	Kind agora.Kind    // Request, Reply or Event; of a Cancel or Abort that is heard it says nothing
 	Part agora.Part    // Abort is heard alone: a stream or request was given up, on either side, and Code says why

@@ -47,8 +47,8 @@ func stages() []stage {
 	}
 }
 
-// Play plays every scenario that each pair can, all on the same clusters. One is played with -run, by the names of stage, pair and scenario.
-// Short tests play a door with itself alone.
+// Play plays every scenario that each pair can, all on the same clusters. One is played with -run, by the names of
+// stage, pair and scenario. Short tests play a door with itself alone.
 func Play(t *testing.T, pairs []Pair) {
 	if testing.Short() {
 		pairs = slices.DeleteFunc(slices.Clone(pairs), func(p Pair) bool { return p.Sender.Name != p.Receiver.Name })
@@ -110,8 +110,8 @@ func opened(pairs []Pair) (open []func(agoratest.Entry) (agoratest.Opened, error
 	return open
 }
 
-// guests takes any token "tenant" or "tenant~name" for a principal of that tenant, which may be any agent. "limited" may be only those that
-// begin with "guest-", and "shy" may not address "bob".
+// guests takes any token "tenant" or "tenant~name" for a principal of that tenant, which may be any agent. "limited"
+// may be only those that begin with "guest-", and "shy" may not address "bob".
 type guests struct{}
 
 // Authenticate returns the principal that the token names.

@@ -105,7 +105,8 @@ func (a *agent) next() Word {
 	return w
 }
 
-// whole hears the next word to its end: between the live a message is a stream. Of that it has the name, and a payload that was too large for the beginning is in chunks.
+// whole hears the next word to its end: between the live a message is a stream. Of that it has the name, and a payload
+// that was too large for the beginning is in chunks.
 func (a *agent) whole() Word {
 	a.s.Helper()
 	w := a.next()
@@ -358,7 +359,8 @@ func (w Word) says(want Word) bool {
 	return w.Part >= agora.Cancel || w.Kind == want.Kind && w.said() == want.said()
 }
 
-// givesUp reports whether the word says that a stream was given up as another one does, but for why. A cancel is told to the live as an abort is.
+// givesUp reports whether the word says that a stream was given up as another one does, but for why. A cancel is told
+// to the live as an abort is.
 func (w Word) givesUp(want Word) bool {
 	if want.Part < agora.Cancel || w.Part != agora.Abort || w.Peer != want.Peer {
 		return false

@@ -29,7 +29,8 @@ func lateAnswer(s *scene) {
 	s.late(anna, bob, func(name string) Word { return Word{Peer: "bob", Request: name} })
 }
 
-// late has anna begin what is not over in time, and each side hear so. Where the machine was too slow for bob to hear of it before, she begins another one, with more time.
+// late has anna begin what is not over in time, and each side hear so. Where the machine was too slow for bob to hear
+// of it before, she begins another one, with more time.
 func (s *scene) late(anna, bob *agent, begins func(name string) Word) (w, heard Word) {
 	s.Helper()
 	for deadline := soon; ; deadline *= 4 {
@@ -52,7 +53,8 @@ func (s *scene) late(anna, bob *agent, begins func(name string) Word) (w, heard 
 	}
 }
 
-// heardLate has bob hear what had a deadline, and that it has passed; in is false where he hears a later question and nothing of both.
+// heardLate has bob hear what had a deadline, and that it has passed; in is false where he hears a later question and
+// nothing of both.
 func (s *scene) heardLate(anna, bob *agent, late Word) (heard Word, in bool) {
 	s.Helper()
 	later := "later than " + late.said()
@@ -70,7 +72,8 @@ func (s *scene) heardLate(anna, bob *agent, late Word) (heard Word, in bool) {
 		case w.Part == agora.End && q.Peer != "" && w.Stream == q.Stream:
 			q.Part = agora.Whole
 		case w.Part == agora.Abort && in && (w.Stream == heard.Stream && w.Stream != "" || w.Request == heard.Request && w.Request != ""):
-			// Who calls resets the call as its time passes, and the edge may see that before it is so late by its own clock.
+			// Who calls resets the call as its time passes, and the edge may see that before it is so late by its own
+			// clock.
 			if told = true; w.Code != agora.Timeout && !(s.live() && w.givesUp(Word{Part: agora.Cancel, Peer: "anna"})) {
 				s.Errorf("bob hears %s, want that time has passed", w)
 			}

@@ -7,7 +7,8 @@ import (
 	"github.com/agora-relay/agora"
 )
 
-// sizeScenes are about what is as large as it may be. Adapters of doors whose frames are bounded hold each frame that comes against limits.frame.
+// sizeScenes are about what is as large as it may be. Adapters of doors whose frames are bounded hold each frame that
+// comes against limits.frame.
 var sizeScenes = []scenario{
 	{"what is said at the bound of a frame comes within it, or is refused", Sends, Sends | Mails, saidAtTheBound},
 	{"what is asked at the bound of a frame comes within it, or is refused", Asks | Mails, Answers, askedAtTheBound},
@@ -25,7 +26,8 @@ func (s *Seat) within(size int) {
 	}
 }
 
-// atTheBound are texts that take about as much as a frame has room for: plain ones, one that takes more in JSON than it has bytes, and one that is just too large.
+// atTheBound are texts that take about as much as a frame has room for: plain ones, one that takes more in JSON than it
+// has bytes, and one that is just too large.
 func atTheBound() (texts []string) {
 	for _, less := range []int{1024, 512, 300, 100} {
 		texts = append(texts, strings.Repeat("x", lowBound-less))

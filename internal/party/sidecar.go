@@ -19,7 +19,8 @@ import (
 	"github.com/agora-relay/agora/sidecar"
 )
 
-// Sidecar is no door, but is played as one: parties are HTTP servers behind a sidecar each. What they say they POST to its API, or answer to what it has posted to them.
+// Sidecar is no door, but is played as one: parties are HTTP servers behind a sidecar each. What they say they POST to
+// its API, or answer to what it has posted to them.
 func Sidecar() Door {
 	return Door{
 		Name: "sidecar", Dialect: agora.OwnDialect, TooMuch: 1 << 20, Enter: enterSidecar, // bytes: of a body

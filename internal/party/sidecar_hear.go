@@ -59,7 +59,8 @@ func (p *sidecarParty) serveIn(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// givenUp is what is heard of a request whose answer nobody waits for any more: because it had a deadline, else because it was cancelled.
+// givenUp is what is heard of a request whose answer nobody waits for any more: because it had a deadline, else because
+// it was cancelled.
 func givenUp(q Word, deadline string) Word {
 	w := Word{Kind: agora.Control, Part: agora.Cancel, Peer: q.Peer, Request: q.Request, Stream: q.Request}
 	if deadline != "" {
@@ -68,7 +69,8 @@ func givenUp(q Word, deadline string) Word {
 	return w
 }
 
-// hearStream hears a streamed reply. The dialect has no word for its beginning: where that says something it is a chunk.
+// hearStream hears a streamed reply. The dialect has no word for its beginning: where that says something it is a
+// chunk.
 func (p *sidecarParty) hearStream(w Word, body io.Reader) {
 	lines := bufio.NewScanner(body)
 	lines.Buffer(nil, maxLine)
@@ -122,7 +124,8 @@ func (a *sidecarAnswer) write(w http.ResponseWriter) bool {
 	}
 }
 
-// answers says a part of a reply: to a request that waits for its answer by that, else, as of one that comes later, by the API.
+// answers says a part of a reply: to a request that waits for its answer by that, else, as of one that comes later, by
+// the API.
 func (p *sidecarParty) answers(ctx context.Context, w Word) error {
 	key := sidecarAsk{w.Peer, w.Request}
 	p.mu.Lock()

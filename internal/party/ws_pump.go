@@ -67,7 +67,8 @@ func (p *wsParty) came(f agoratest.Frame) {
 	}
 }
 
-// refused reports whether an error is the answer: one that names nothing is, as a frame that can't be read is refused so.
+// refused reports whether an error is the answer: one that names nothing is, as a frame that can't be read is refused
+// so.
 func (a *wsAsked) refused(f agoratest.Frame) bool {
 	switch n := f.Uint("n"); {
 	case f.Has("from"):

@@ -6,7 +6,8 @@ import (
 	"time"
 )
 
-// For blocks for d, not at all if d is not above 0. It returns true when ctx has not ended by then, and false, at once, when it ends before.
+// For blocks for d, not at all if d is not above 0. It returns true when ctx has not ended by then, and false, at once,
+// when it ends before.
 func For(ctx context.Context, d time.Duration) bool {
 	if d <= 0 {
 		return ctx.Err() == nil

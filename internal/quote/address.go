@@ -2,8 +2,8 @@ package quote
 
 import "net/url"
 
-// Address returns the address of a server without what may be secret in it: user and password, query and fragment. One that
-// can't be read may have a secret anywhere, and is not shown.
+// Address returns the address of a server without what may be secret in it: user and password, query and fragment. One
+// that can't be read may have a secret anywhere, and is not shown.
 func Address(address string) string {
 	u, err := url.Parse(address)
 	if err != nil {

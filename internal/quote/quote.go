@@ -1,4 +1,5 @@
-// Package quote shows text of others within sentences, so that it can't be taken for a part of them, neither by a model nor by people at a terminal.
+// Package quote shows text of others within sentences, so that it can't be taken for a part of them, neither by a model
+// nor by people at a terminal.
 package quote
 
 import (
@@ -11,7 +12,8 @@ import (
 // most is how many characters of an id ID shows: enough to know an agent by, and too few for an instruction.
 const most = 40
 
-// ID returns an agent's id in quotes, what can't be seen escaped, and cut at 40 characters: an ellipsis behind the quotes says so.
+// ID returns an agent's id in quotes, what can't be seen escaped, and cut at 40 characters: an ellipsis behind the
+// quotes says so.
 func ID(id string) string {
 	n := 0
 	for at := range id {
@@ -22,7 +24,8 @@ func ID(id string) string {
 	return Full(id)
 }
 
-// Name returns an id or a name as it is where it is one word of letters, digits and few other characters, else whole in quotes, with what can't be seen escaped.
+// Name returns an id or a name as it is where it is one word of letters, digits and few other characters, else whole in
+// quotes, with what can't be seen escaped.
 func Name(id string) string {
 	if id == "" || strings.ContainsFunc(id, func(r rune) bool { return !plain(r) }) || !utf8.ValidString(id) {
 		return Full(id)
@@ -79,8 +82,9 @@ func escaped(text string, quotes bool) string {
 	return b.String()
 }
 
-// Unseen reports whether a character does not show, or has others stand elsewhere: control and format characters (those of direction and of no width among them), ends of lines,
-// spaces other than the common one, variation selectors, and letters without a form.
+// Unseen reports whether a character does not show, or has others stand elsewhere: control and format characters (those
+// of direction and of no width among them), ends of lines, spaces other than the common one, variation selectors, and
+// letters without a form.
 func Unseen(r rune) bool {
 	return r != ' ' && (!unicode.IsPrint(r) || unicode.Is(unicode.Variation_Selector, r) || unicode.Is(unicode.Other_Default_Ignorable_Code_Point, r) || r == '\u2800')
 }

@@ -130,7 +130,8 @@ func (b *books) end() {
 	b.running.Wait()
 }
 
-// missing says what was receipted and has not arrived, which streams have no end, and what has neither a receipt nor an error yet.
+// missing says what was receipted and has not arrived, which streams have no end, and what has neither a receipt nor an
+// error yet.
 func (b *books) missing() (all []string) {
 	for _, w := range b.writers {
 		w.mu.Lock()
@@ -147,7 +148,8 @@ func (b *books) missing() (all []string) {
 	return all
 }
 
-// party is an agent whose socket is cut at random, and which comes back at some edge. Its methods are for its own goroutine.
+// party is an agent whose socket is cut at random, and which comes back at some edge. Its methods are for its own
+// goroutine.
 type party struct {
 	books *books
 	id    string
@@ -171,7 +173,8 @@ type role interface {
 	say(now time.Time)       // it may send something
 }
 
-// body is what is said: its writer, its number among what that says to an address, from one on, and how many sessions the writer had begun by then.
+// body is what is said: its writer, its number among what that says to an address, from one on, and how many sessions
+// the writer had begun by then.
 type body struct {
 	W string `json:"w"`
 	N int    `json:"n"`

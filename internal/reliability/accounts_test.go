@@ -15,9 +15,10 @@ import (
 
 const ruinTime = 100 * time.Second // that all kinds of things are killed for
 
-// TestAccountsBalanceWhateverIsKilled has agents at bare sockets, which are cut at random and come back anywhere, say things under ids, numbers and
-// indexes, while edges, NATS nodes and Redis are killed, frozen, emptied and drained. What was receipted is held against what arrives. Mailboxes of
-// 512 records overflow while senders are away: what retention takes is told. ACCOUNTS_SEED chooses what is done, though not when it hits.
+// TestAccountsBalanceWhateverIsKilled has agents at bare sockets, which are cut at random and come back anywhere, say
+// things under ids, numbers and indexes, while edges, NATS nodes and Redis are killed, frozen, emptied and drained.
+// What was receipted is held against what arrives. Mailboxes of 512 records overflow while senders are away: what
+// retention takes is told. ACCOUNTS_SEED chooses what is done, though not when it hits.
 func TestAccountsBalanceWhateverIsKilled(t *testing.T) {
 	binary := agoratest.BuildAgora(t, "")
 	for name, records := range map[string]int{"mailboxes as they are": 4096, "mailboxes that overflow": 512} {

@@ -155,8 +155,8 @@ func (a *asking) settle(k int, named bool, code agora.Code) bool {
 	return true
 }
 
-// once makes a call at an edge. It returns the code that it ended with, empty where the answer is whole, UNAVAILABLE also where the edge was
-// lost; an error for what must not be.
+// once makes a call at an edge. It returns the code that it ended with, empty where the answer is whole, UNAVAILABLE
+// also where the edge was lost; an error for what must not be.
 func (a *asking) once(k int, named bool) (agora.Code, error) {
 	events := k%4 < 2
 	r, err := http.NewRequestWithContext(a.ctx, http.MethodPost, fmt.Sprintf("http://%s/agents/bob-%d/ask?as=anna&deadline_ms=60000", a.edges[rand.IntN(len(a.edges))], k%2),
@@ -288,8 +288,8 @@ func (a *asking) end() {
 	a.http.CloseIdleConnections()
 }
 
-// open makes a call of an agent at an edge, in the name of another, and returns the body of its answer; made again at another one where it has a
-// name and its edge is lost.
+// open makes a call of an agent at an edge, in the name of another, and returns the body of its answer; made again at
+// another one where it has a name and its edge is lost.
 func (a *asking) open(k int, caller, callee, request, name string) <-chan string {
 	answer := make(chan string, 1)
 	a.askers.Go(func() {

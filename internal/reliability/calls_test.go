@@ -10,7 +10,8 @@ import (
 	"github.com/agora-relay/agora/internal/await"
 )
 
-// callCell is one failure while calls are under way. Edge 0 is that of callers, edge 1 that of who is asked, and edge 2 stays.
+// callCell is one failure while calls are under way. Edge 0 is that of callers, edge 1 that of who is asked, and edge 2
+// stays.
 type callCell struct {
 	name   string
 	fault  func(*agoratest.Processes)
@@ -34,8 +35,9 @@ var callCells = []callCell{
 // doomed is the lease of the edges that die: what is left of them waits for it.
 const doomed = 4 * time.Second
 
-// TestCallsAreDoneOnceAndAnsweredOrEndWhateverDies has a call be done once at most, its answer be whole, in order and once or end in an error, what
-// callers of a dead edge had asked be given up once, and an answer that nobody waits for be mail.
+// TestCallsAreDoneOnceAndAnsweredOrEndWhateverDies has a call be done once at most, its answer be whole, in order and
+// once or end in an error, what callers of a dead edge had asked be given up once, and an answer that nobody waits for
+// be mail.
 func TestCallsAreDoneOnceAndAnsweredOrEndWhateverDies(t *testing.T) {
 	if testing.Short() {
 		t.Skip("left to make test")

@@ -50,8 +50,8 @@ type outcome struct {
 	load           soak.Report // of the Go clients that ran beside
 }
 
-// run plays a cell on a cluster that is whole, and leaves it so; n tells it from others that were played there. Edges that it
-// needs sabotaged become that binary, without the protections named in off.
+// run plays a cell on a cluster that is whole, and leaves it so; n tells it from others that were played there. Edges
+// that it needs sabotaged become that binary, without the protections named in off.
 func (x cell) run(t testing.TB, c *agoratest.Processes, n int, sabotaged, off string) outcome {
 	c.Under(t)
 	c.Heal()

@@ -12,8 +12,8 @@ import (
 	"github.com/agora-relay/agora/internal/await"
 )
 
-// iatCell is one failure while requests of IAT agents are half answered. Edge 0 is that of callers and listeners, edge 1
-// that of the agent that answers and of all that it POSTs, and edge 2 stays.
+// iatCell is one failure while requests of IAT agents are half answered. Edge 0 is that of callers and listeners, edge
+// 1 that of the agent that answers and of all that it POSTs, and edge 2 stays.
 type iatCell struct {
 	name   string
 	fault  func(*iatStage)
@@ -40,8 +40,9 @@ var iatCells = []iatCell{
 	}},
 }
 
-// TestRequestsOfIATAreDoneOnceAndAnsweredWholeWhateverDies breaks a part of a cluster between two chunks of answers that their callers read as events. What was POSTed and is not known to be
-// stored is POSTed again elsewhere: each answer comes whole, in order and once, and nothing is done twice.
+// TestRequestsOfIATAreDoneOnceAndAnsweredWholeWhateverDies breaks a part of a cluster between two chunks of answers
+// that their callers read as events. What was POSTed and is not known to be stored is POSTed again elsewhere: each
+// answer comes whole, in order and once, and nothing is done twice.
 func TestRequestsOfIATAreDoneOnceAndAnsweredWholeWhateverDies(t *testing.T) {
 	if testing.Short() {
 		t.Skip("left to make test")
@@ -113,7 +114,8 @@ func (x iatCell) run(t testing.TB, c *agoratest.Processes, n int) {
 	s.finish(false)
 }
 
-// lastChunkUnknown has the edge of who answers die when its chunks are stored, and it has not heard of that: they are said again elsewhere.
+// lastChunkUnknown has the edge of who answers die when its chunks are stored, and it has not heard of that: they are
+// said again elsewhere.
 func lastChunkUnknown(s *iatStage) {
 	s.Edges[1].DeafenLog()
 	var said sync.WaitGroup

@@ -27,7 +27,8 @@ type iatDownlink struct {
 	cut   context.CancelFunc // ends the connection
 }
 
-// downlink returns when the agent's downlink is open at edge home. take gets all that comes but for what the edge itself has to say.
+// downlink returns when the agent's downlink is open at edge home. take gets all that comes but for what the edge
+// itself has to say.
 func (e *iatEdges) downlink(id string, home int, exact bool, take func(iatEnvelope)) *iatDownlink {
 	e.t.Helper()
 	d := &iatDownlink{iatEdges: e, id: id, home: home, exact: exact, take: take}

@@ -14,8 +14,9 @@ import (
 	"github.com/agora-relay/agora/internal/loadgen/verify"
 )
 
-// iatLoad is IAT agents under way beside the others, in bare HTTP: one that POSTs notifications and one that says them by WebSocket, to two that have a downlink, of which
-// one comes back without a position; and two that POST requests, which a third and a fourth answer in chunks that they POST.
+// iatLoad is IAT agents under way beside the others, in bare HTTP: one that POSTs notifications and one that says them
+// by WebSocket, to two that have a downlink, of which one comes back without a position; and two that POST requests,
+// which a third and a fourth answer in chunks that they POST.
 type iatLoad struct {
 	*iatEdges
 	name    string
@@ -44,7 +45,8 @@ const (
 	notification verify.Kind = "notification"
 )
 
-// startIATLoad returns when its agents are there: listeners at edge 0, the WebSocket and the agents that answer at edge 1. The name is of this load alone.
+// startIATLoad returns when its agents are there: listeners at edge 0, the WebSocket and the agents that answer at edge
+// 1. The name is of this load alone.
 func startIATLoad(t testing.TB, c *agoratest.Processes, name string) *iatLoad {
 	t.Helper()
 	l := &iatLoad{
@@ -135,7 +137,8 @@ func (l *iatLoad) posts(ctx context.Context, text string) agora.Code {
 	return l.insist(ctx, rand.IntN(len(l.at)), text)
 }
 
-// hears takes what a listener is sent. One that states its position gets each number once; what the other one has had before is marked.
+// hears takes what a listener is sent. One that states its position gets each number once; what the other one has had
+// before is marked.
 func (l *iatLoad) hears(to string, exact bool, e iatEnvelope) {
 	n, track := e.Payload.N, l.tracks[e.Header.From+" to "+to]
 	switch {
@@ -163,7 +166,8 @@ func (l *iatLoad) isAsked(bob string, e iatEnvelope) {
 	})
 }
 
-// answer says chunks of an answer, each when the one before it is stored, and behind the last one the response. Each is POSTed at the edge that it is told first.
+// answer says chunks of an answer, each when the one before it is stored, and behind the last one the response. Each is
+// POSTed at the edge that it is told first.
 func (e *iatEdges) answer(ctx context.Context, edge func() int, from string, q iatEnvelope, begin, end int) agora.Code {
 	for i := begin; i < end; i++ {
 		id := fmt.Sprint(q.Header.ID, "-", i)
@@ -234,7 +238,8 @@ func (l *iatLoad) state() (lanes map[string]uint64, whole int) {
 	return lanes, l.whole
 }
 
-// finish has nothing more be said, waits until everything that was has arrived, and judges. Answers may end in STREAM_ABORTED where that is said.
+// finish has nothing more be said, waits until everything that was has arrived, and judges. Answers may end in
+// STREAM_ABORTED where that is said.
 func (l *iatLoad) finish(aborts bool) {
 	if l == nil {
 		return

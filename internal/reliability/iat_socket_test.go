@@ -10,7 +10,8 @@ import (
 	"github.com/agora-relay/agora/internal/agoratest"
 )
 
-// iatSocket is an agent at /a2a/ws, which goes to another edge where its own is gone. Its methods are for one goroutine.
+// iatSocket is an agent at /a2a/ws, which goes to another edge where its own is gone. Its methods are for one
+// goroutine.
 type iatSocket struct {
 	*iatEdges
 	id    string

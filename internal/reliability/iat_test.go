@@ -60,8 +60,8 @@ func envelope(id, kind, parent, from, to, payload string) string {
 // retryAfter is how long one waits that was refused, or whose edge is gone, before it tries the next edge.
 const retryAfter = 20 * time.Millisecond
 
-// open makes a request at edge k, which ends where nothing comes for as long as an agent believes in a silent edge. The code is that of a refusal,
-// UNAVAILABLE also where the edge is gone.
+// open makes a request at edge k, which ends where nothing comes for as long as an agent believes in a silent edge. The
+// code is that of a refusal, UNAVAILABLE also where the edge is gone.
 func (e *iatEdges) open(ctx context.Context, k int, method, path, body string, header http.Header) (*iatBody, agora.Code) {
 	ctx, cancel := context.WithCancel(ctx)
 	b := &iatBody{cancel: cancel, watch: time.AfterFunc(silence, cancel)}
@@ -168,7 +168,8 @@ type iatAnswer struct {
 	err   error      // what must not be
 }
 
-// ask POSTs request number number at edge k for events, or else for the response alone, and tells how far its chunks are each time that one comes.
+// ask POSTs request number number at edge k for events, or else for the response alone, and tells how far its chunks
+// are each time that one comes.
 func (e *iatEdges) ask(ctx context.Context, k, number int, text string, events bool, heard func(text string)) (a iatAnswer) {
 	h := http.Header{"Content-Type": {"application/json"}}
 	if events {
@@ -222,7 +223,8 @@ func (a *iatAnswer) add(number int, data string) {
 	}
 }
 
-// persist POSTs a request, first at edge k and then at all others in turn, until it has ended, and returns what came of the last time. It asks before each try whether that is for events.
+// persist POSTs a request, first at edge k and then at all others in turn, until it has ended, and returns what came of
+// the last time. It asks before each try whether that is for events.
 func (e *iatEdges) persist(ctx context.Context, k, number int, text string, events func(try int) bool, heard func(text string)) iatAnswer {
 	for try := 0; ; try++ {
 		chunks := events(try)

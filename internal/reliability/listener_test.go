@@ -11,7 +11,8 @@ import (
 	"github.com/agora-relay/agora/internal/await"
 )
 
-// listener is an agent at a bare socket that keeps what it is sent, each frame once, and comes back at another edge where its own is gone.
+// listener is an agent at a bare socket that keeps what it is sent, each frame once, and comes back at another edge
+// where its own is gone.
 type listener struct {
 	t    testing.TB
 	id   string
@@ -118,7 +119,8 @@ func (l *listener) listen(c *agoratest.Client) {
 	}
 }
 
-// says says frames to one agent, without the brace that begins them: they are numbered, so that they are stored once, wherever the agent goes on.
+// says says frames to one agent, without the brace that begins them: they are numbered, so that they are stored once,
+// wherever the agent goes on.
 func (l *listener) says(to string, frames ...string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -10,8 +10,8 @@ import (
 	"github.com/agora-relay/agora/internal/await"
 )
 
-// TestNothingIsLostWhateverDies breaks one part of a cluster after the other while agents talk. Five of the cells are played
-// each time, and with make chaos all of them.
+// TestNothingIsLostWhateverDies breaks one part of a cluster after the other while agents talk. Five of the cells are
+// played each time, and with make chaos all of them.
 func TestNothingIsLostWhateverDies(t *testing.T) {
 	t.Parallel()
 	c := start(t, agoratest.ProcessOptions{Lease: lease})
@@ -95,7 +95,8 @@ func socketsCut(s *stage) {
 	s.iat.kick()
 }
 
-// socketStalled has an agent read nothing while more is said to it than sockets hold, until its edge gives the socket up.
+// socketStalled has an agent read nothing while more is said to it than sockets hold, until its edge gives the socket
+// up.
 func socketStalled(s *stage) {
 	s.but = []int{0}
 	s.talk.Stall(0, true)
@@ -163,7 +164,8 @@ func natsReturns(s *stage) {
 	s.NATS.Ready()
 }
 
-// apart has edge 0 use a NATS node of its own that leads no stream, and the others use the other nodes. It returns that node.
+// apart has edge 0 use a NATS node of its own that leads no stream, and the others use the other nodes. It returns that
+// node.
 func (s *stage) apart() int {
 	const node = 0
 	s.Edges[0].Pin(node)

@@ -137,7 +137,8 @@ func (o *outage) of(c *agoratest.Client, pattern string) (all []noted) {
 	return all
 }
 
-// judgeAnswers wants every frame with an id answered, once; with UNAVAILABLE and when to try again, or with a receipt, whose message has arrived.
+// judgeAnswers wants every frame with an id answered, once; with UNAVAILABLE and when to try again, or with a receipt,
+// whose message has arrived.
 func (o *outage) judgeAnswers(down time.Duration) {
 	ids := map[*agoratest.Client][]string{o.alice: {"one", "c1", "c2", "e1", "new", "fresh", "stream", "e2"}}
 	for i := range lanes {
@@ -167,7 +168,8 @@ func (o *outage) judgeAnswers(down time.Duration) {
 	}
 }
 
-// judgeTimes looks at when who was told, in shares of the time after which what had gathered is given up: 30 s on a clock that is right.
+// judgeTimes looks at when who was told, in shares of the time after which what had gathered is given up: 30 s on a
+// clock that is right.
 func (o *outage) judgeTimes() {
 	o.t.Helper()
 	given := o.of(o.alice, `{"code":"UNAVAILABLE","request_id":"one"}`)

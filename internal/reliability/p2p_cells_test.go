@@ -8,7 +8,8 @@ import (
 	"github.com/agora-relay/agora/internal/agoratest"
 )
 
-// p2pCell is one failure while peers of libp2p talk through circuits. Those that are called have reserved a place at edge 0, and their callers come by each of the three.
+// p2pCell is one failure while peers of libp2p talk through circuits. Those that are called have reserved a place at
+// edge 0, and their callers come by each of the three.
 type p2pCell struct {
 	name   string
 	fault  func(*p2pStage)
@@ -38,8 +39,9 @@ var p2pCells = []p2pCell{
 	}, calm: true, always: true},
 }
 
-// TestCircuitsNeverEndShortWhateverDies breaks a part of a cluster while peers say numbers to each other through circuits: each number comes back once and in its order, a circuit that is lost is
-// reset and not ended, and who dials again through another edge gets through.
+// TestCircuitsNeverEndShortWhateverDies breaks a part of a cluster while peers say numbers to each other through
+// circuits: each number comes back once and in its order, a circuit that is lost is reset and not ended, and who dials
+// again through another edge gets through.
 func TestCircuitsNeverEndShortWhateverDies(t *testing.T) {
 	if testing.Short() {
 		t.Skip("left to make test")

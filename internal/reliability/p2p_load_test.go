@@ -124,7 +124,8 @@ func (s *p2pStage) at(ctx context.Context, k int) (peer.AddrInfo, error) {
 	return *info, nil
 }
 
-// keepsAPlace has a peer reserve a place at edge 0 wherever it can, else at the next one, again when it has lost its connection.
+// keepsAPlace has a peer reserve a place at edge 0 wherever it can, else at the next one, again when it has lost its
+// connection.
 func (s *p2pStage) keepsAPlace(h *p2phost.Host) {
 	for s.ctx.Err() == nil {
 		for k := range 3 {

@@ -107,7 +107,8 @@ func TestEachCellNeedsItsProtection(t *testing.T) {
 	}
 }
 
-// iatNeeds has the cells of IAT, but for those in which somebody is gone: what they want is told, and they wait in vain where nothing is.
+// iatNeeds has the cells of IAT, but for those in which somebody is gone: what they want is told, and they wait in vain
+// where nothing is.
 var iatNeeds = []need{
 	{"the edge of callers and listeners is killed", "once", `the witness was asked 15 times, want 10`},
 	{"the edge of callers and listeners is killed", "cursor", `notification \d+ (never )?came to`},

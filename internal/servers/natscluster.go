@@ -34,7 +34,8 @@ type NATSNodes struct {
 	t testing.TB
 }
 
-// StartNATSNodes starts three nodes, which are to be waited for with Ready; the test's end kills them. With disk, each keeps its files on a disk of its own, of so many bytes.
+// StartNATSNodes starts three nodes, which are to be waited for with Ready; the test's end kills them. With disk, each
+// keeps its files on a disk of its own, of so many bytes.
 func StartNATSNodes(t testing.TB, disk int) *NATSNodes {
 	t.Helper()
 	n := &NATSNodes{t: t}

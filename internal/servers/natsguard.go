@@ -110,7 +110,8 @@ func newNKey(t testing.TB, make func() (nkeys.KeyPair, error)) (key nkeys.KeyPai
 	return key, public
 }
 
-// NATSOperator makes an operator with an account of one user: the server's configuration, and the user's credentials file.
+// NATSOperator makes an operator with an account of one user: the server's configuration, and the user's credentials
+// file.
 func NATSOperator(t testing.TB) (conf, creds string) {
 	t.Helper()
 	operatorKey, operator := newNKey(t, nkeys.CreateOperator)

@@ -26,9 +26,9 @@ func Ports(t testing.TB, n int) (first int) {
 	}
 }
 
-// Ports of servers that are to have the same one after a restart lie below those that
-// the system gives to connections: it might give one away in between. (On Linux those begin at 32768.)
-// A test process takes them in blocks, and holds the first port of each block for as long as it lives: nobody else gives away one of that block.
+// Ports of servers that are to have the same one after a restart lie below those that the system gives to connections:
+// it might give one away in between. (On Linux those begin at 32768.) A test process takes them in blocks, and holds
+// the first port of each block for as long as it lives: nobody else gives away one of that block.
 const firstPort, lastPort, portBlock = 18000, 32000, 100
 
 var steady struct {
@@ -37,7 +37,8 @@ var steady struct {
 	next int // the next port; 0 before the first block
 }
 
-// steadyPort returns a loopback port that nobody has at the moment, and that no connection and no other test process will be given.
+// steadyPort returns a loopback port that nobody has at the moment, and that no connection and no other test process
+// will be given.
 func steadyPort() (int, error) {
 	steady.mu.Lock()
 	defer steady.mu.Unlock()
@@ -55,7 +56,8 @@ func steadyPort() (int, error) {
 	return 0, errors.New("servers: no port is free")
 }
 
-// takeBlock has steady go on with a block of ports that no other process holds, if there is one. The caller holds its lock.
+// takeBlock has steady go on with a block of ports that no other process holds, if there is one. The caller holds its
+// lock.
 func takeBlock() bool {
 	for n := firstPort; n < lastPort; n += portBlock {
 		if l, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(n))); err == nil {

@@ -9,8 +9,9 @@ import (
 	"testing"
 )
 
-// EdgeUser and EdgePassword are of the user that edges are at the servers of [Processes] and at every [RedisServer]: it may do there what the shipped rights
-// allow, so that a test fails which needs more. Whoever gives no name may do everything.
+// EdgeUser and EdgePassword are of the user that edges are at the servers of [Processes] and at every [RedisServer]: it
+// may do there what the shipped rights allow, so that a test fails which needs more. Whoever gives no name may do
+// everything.
 const EdgeUser, EdgePassword = "edge", "s3cret"
 
 // shipped returns a file below deploy.

@@ -129,8 +129,8 @@ func (s *Sentinel) Master() *RedisServer {
 	return nil
 }
 
-// Detach has both replicas hear nothing more from the master: what is written from now on dies with it. The sentinels would mend
-// that after some seconds.
+// Detach has both replicas hear nothing more from the master: what is written from now on dies with it. The sentinels
+// would mend that after some seconds.
 func (s *Sentinel) Detach() {
 	s.t.Helper()
 	master := s.Master()
@@ -151,7 +151,8 @@ func (s *Sentinel) KillMaster() {
 	}
 }
 
-// LoseAll kills the master and has the next one lose everything, as one that was made a replica a moment ago and has nothing yet.
+// LoseAll kills the master and has the next one lose everything, as one that was made a replica a moment ago and has
+// nothing yet.
 func (s *Sentinel) LoseAll() {
 	s.t.Helper()
 	s.KillMaster()

@@ -69,7 +69,8 @@ func (s *acts) act(d *dice) {
 	})
 }
 
-// say says the next thing at random edges, under one name, until it is stored or can't be. It returns false where that is not known at last.
+// say says the next thing at random edges, under one name, until it is stored or can't be. It returns false where that
+// is not known at last.
 func (s *acts) say(ctx context.Context, x *actor, d *dice) bool {
 	s.w.mu.Lock()
 	t := &said{session: x.as.session}
@@ -100,7 +101,8 @@ func (s *acts) say(ctx context.Context, x *actor, d *dice) bool {
 	return err == nil
 }
 
-// answeredWithin is how long an act may go without an answer: half a minute, and as long as its edge may be frozen meanwhile.
+// answeredWithin is how long an act may go without an answer: half a minute, and as long as its edge may be frozen
+// meanwhile.
 const answeredWithin = 30*time.Second + 2*lease
 
 func (s *acts) sayOnce(ctx context.Context, e *node, x *actor, k int) error {

@@ -413,8 +413,8 @@ func (l *lane) fail(name string, from int) {
 	}
 }
 
-// cancelled gives a stream up that its receiver has cancelled. Numbers of it that were said come again all the same: they may have been refused for the moment, and
-// nothing behind them is taken before.
+// cancelled gives a stream up that its receiver has cancelled. Numbers of it that were said come again all the same:
+// they may have been refused for the moment, and nothing behind them is taken before.
 func (l *lane) cancelled(name string) {
 	l.fail(name, 0)
 	for _, p := range l.made[min(l.stored, len(l.made)):] {

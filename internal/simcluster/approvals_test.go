@@ -207,8 +207,8 @@ func (s *approvals) missing() string {
 	return ""
 }
 
-// mails reports whether a mail tells an asker of a decision, and counts those that are not marked: what is marked may stand there alone. sure is
-// false where there may be others.
+// mails reports whether a mail tells an asker of a decision, and counts those that are not marked: what is marked may
+// stand there alone. sure is false where there may be others.
 func (s *approvals) mails(r *risk) (told bool, n int, sure bool) {
 	log, is := s.w.logs[agora.ToAgent(agora.DefaultTenant, r.by)]
 	for _, m := range log {

@@ -15,8 +15,8 @@ import (
 // settledIn is how long an agent stays at an edge before that moves it to another.
 const settledIn = 20 * time.Second
 
-// balances are edges that move agents to others, as they have more, or an operator says so. Who is told to go connects to the edge
-// that has fewest.
+// balances are edges that move agents to others, as they have more, or an operator says so. Who is told to go connects
+// to the edge that has fewest.
 type balances struct {
 	w *world
 
@@ -120,7 +120,8 @@ func (s *balances) welcomed(a *agent, d *door, w *edge.Welcome) {
 	}
 }
 
-// missing implements scene: where no operator had a hand in it, edges that have more agents than the others have moved them.
+// missing implements scene: where no operator had a hand in it, edges that have more agents than the others have moved
+// them.
 func (s *balances) missing() string {
 	has, all, most, n := s.agents(), 0, 0, len(s.w.living())
 	for _, k := range has {
@@ -141,7 +142,8 @@ func (s *balances) judge() {
 	}
 }
 
-// TestAgentsOfAnEdgeThatHasMoreAreMovedAsTheyTalk has all agents at one edge of three, and lets some minutes pass in which they talk.
+// TestAgentsOfAnEdgeThatHasMoreAreMovedAsTheyTalk has all agents at one edge of three, and lets some minutes pass in
+// which they talk.
 func TestAgentsOfAnEdgeThatHasMoreAreMovedAsTheyTalk(t *testing.T) {
 	p := Plan{Seed: 1, Edges: 3, Agents: 24, Records: 4096, Tell: true, Logs: true, Scenes: []string{"balances"}}
 	p.Steps = append(p.Steps, Step{Does: "all come to one edge", Then: settledIn})
@@ -185,7 +187,8 @@ func TestFewAgentsStayWhereTheyAre(t *testing.T) {
 	}
 }
 
-// TestHistoriesOfAgentsThatAreMoved plays histories in which all that happens elsewhere happens, and operators have agents moved.
+// TestHistoriesOfAgentsThatAreMoved plays histories in which all that happens elsewhere happens, and operators have
+// agents moved.
 func TestHistoriesOfAgentsThatAreMoved(t *testing.T) {
 	n := uint64(8)
 	if testing.Short() {

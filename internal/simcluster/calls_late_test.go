@@ -16,7 +16,8 @@ import (
 // leaver is an agent that has left, and calls others: it has a mailbox, and no session.
 const leaver agora.AgentID = "leaver"
 
-// lates are calls that their caller mostly leaves before they are answered, in one message. Such an answer goes to the mailbox of the caller.
+// lates are calls that their caller mostly leaves before they are answered, in one message. Such an answer goes to the
+// mailbox of the caller.
 type lates struct {
 	w    *world
 	mail *broker.Inbox // of the caller; nil before it is known
@@ -203,7 +204,8 @@ func (s *lates) read() {
 	}
 }
 
-// mailed returns how often an answer stands in the caller's mailbox: as it is, and marked as one that may have come before.
+// mailed returns how often an answer stands in the caller's mailbox: as it is, and marked as one that may have come
+// before.
 func (s *lates) mailed(c *late) (plain, marked int) {
 	for _, m := range s.got {
 		switch {
@@ -236,7 +238,8 @@ func (s *lates) missing() string {
 	return ""
 }
 
-// judge implements scene: what a caller has taken is not in its mailbox, unless marked, and nothing is there twice but marked, as often as its agent has said it.
+// judge implements scene: what a caller has taken is not in its mailbox, unless marked, and nothing is there twice but
+// marked, as often as its agent has said it.
 func (s *lates) judge() {
 	if s.mail == nil {
 		return

@@ -15,7 +15,8 @@ import (
 // uploader is who makes calls whose requests are streams: it has no session.
 const uploader agora.AgentID = "uploader"
 
-// uploads are calls whose requests are streams. Who is asked answers at some part, cancels the request, or leaves it unanswered until all faults have ended.
+// uploads are calls whose requests are streams. Who is asked answers at some part, cancels the request, or leaves it
+// unanswered until all faults have ended.
 type uploads struct {
 	w *world
 
@@ -115,7 +116,8 @@ func (s *uploads) isStored(c *upload, part int) {
 	c.stored = part
 }
 
-// say says the rest of a request: what is refused for now is said again. It returns false where the request can't go on, so that its caller gives the call up.
+// say says the rest of a request: what is refused for now is said again. It returns false where the request can't go
+// on, so that its caller gives the call up.
 func (s *uploads) say(ctx context.Context, c *upload, a *call.Answer) bool {
 	for part := 1; part <= c.most; {
 		if !rest(ctx, c.pause) {
@@ -229,8 +231,8 @@ type uploaded struct {
 	wrong  string
 }
 
-// log reads what the log tells of a call. Its parts stand there from the first, in order and without a hole, and behind its end stands nothing, but for what is
-// marked, which may stand there twice.
+// log reads what the log tells of a call. Its parts stand there from the first, in order and without a hole, and behind
+// its end stands nothing, but for what is marked, which may stand there twice.
 func (s *uploads) log(c *upload) uploaded {
 	t := uploaded{last: -1}
 	for _, m := range s.w.logs[agora.ToAgent(agora.DefaultTenant, c.to.id)] {

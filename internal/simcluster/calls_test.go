@@ -132,7 +132,8 @@ var ends = []agora.Code{agora.StreamAborted, agora.Timeout, agora.Unavailable, a
 // passing are the errors after which one that has a name is made again.
 var passing = []agora.Code{agora.Unavailable, agora.RateLimited}
 
-// endsWell checks that a call may end with an error: also as the mailbox of who is asked has no room, where one is small.
+// endsWell checks that a call may end with an error: also as the mailbox of who is asked has no room, where one is
+// small.
 func (w *world) endsWell(c *asked, err error) {
 	e, is := errors.AsType[*agora.Error](err)
 	if err != nil && !is && !errors.Is(err, context.Canceled) || is && !slices.Contains(ends, e.Code) && !(e.Code == agora.RateLimited && w.plan.Records < 100) {
@@ -175,7 +176,8 @@ func (w *world) reads(ctx context.Context, a *call.Answer, c *asked) error {
 	}
 }
 
-// isAnswer compares what has come of an answer with the answers that were given: it is one of them, from its beginning and in order.
+// isAnswer compares what has come of an answer with the answers that were given: it is one of them, from its beginning
+// and in order.
 func (w *world) isAnswer(c *asked, got []int, whole bool) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -279,8 +281,8 @@ func (s *calls) release() {
 	}
 }
 
-// forgo gives up the calls that were answered in a session which is not that in which their agent was asked: it has moved, and presence had lost
-// the one before. An answer of another session is none.
+// forgo gives up the calls that were answered in a session which is not that in which their agent was asked: it has
+// moved, and presence had lost the one before. An answer of another session is none.
 func (s *calls) forgo() {
 	s.w.mu.Lock()
 	defer s.w.mu.Unlock()
@@ -291,8 +293,8 @@ func (s *calls) forgo() {
 	}
 }
 
-// log tells of a call what its log does: how often it was asked, and who was asked told that nobody waits. What is marked may stand there beside the same
-// unmarked, or alone: it tells too, and counts for nothing else.
+// log tells of a call what its log does: how often it was asked, and who was asked told that nobody waits. What is
+// marked may stand there beside the same unmarked, or alone: it tells too, and counts for nothing else.
 func (s *calls) log(c *asked) (asked, told int, tells, gap bool) {
 	for _, m := range s.w.logs[agora.ToAgent(agora.DefaultTenant, c.to.id)] {
 		switch {
@@ -323,7 +325,8 @@ func (s *calls) untold() string {
 	return ""
 }
 
-// judge implements scene: each call is asked once at most, who was asked is told once that nobody waits, and what was said to be stored has come.
+// judge implements scene: each call is asked once at most, who was asked is told once that nobody waits, and what was
+// said to be stored has come.
 func (s *calls) judge() {
 	s.w.mu.Lock()
 	defer s.w.mu.Unlock()

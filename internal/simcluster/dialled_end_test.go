@@ -18,8 +18,8 @@ func (s *dialled) isOver(e *node, p *process) bool {
 // rival is the agent as which another one registers a process.
 func (p *process) rival() agora.AgentID { return "rival-of-" + p.id }
 
-// isAnothers reports whether another one was given a process's address while that was free, and has it still: its owner can't have it back before that
-// session is over.
+// isAnothers reports whether another one was given a process's address while that was free, and has it still: its owner
+// can't have it back before that session is over.
 func (s *dialled) isAnothers(e *node, p *process) bool {
 	if !p.ceded {
 		return false
@@ -58,8 +58,8 @@ func (s *dialled) die() string {
 	return "an edge has died"
 }
 
-// TestAnAddressThatPresenceLostWithItsEdgeIsAnothers has an edge die, and presence lose the session that it has dialled, before another one asks for
-// the address: that one has it rightly, and the history ends well.
+// TestAnAddressThatPresenceLostWithItsEdgeIsAnothers has an edge die, and presence lose the session that it has
+// dialled, before another one asks for the address: that one has it rightly, and the history ends well.
 func TestAnAddressThatPresenceLostWithItsEdgeIsAnothers(t *testing.T) {
 	const edges = 3
 	first := func(draws ...int) uint64 { // dice that draw 0 last, of so many each

@@ -181,7 +181,8 @@ func (s *dialled) beat(e *node, p *process) {
 	})
 }
 
-// wantAddress has another one ask to be dialled where a process is. The address is free where the owner's session is over, or presence has lost it.
+// wantAddress has another one ask to be dialled where a process is. The address is free where the owner's session is
+// over, or presence has lost it.
 func (s *dialled) wantAddress(d *dice) {
 	s.wants(d, "address", func(ctx context.Context, e *node, p *process) error {
 		free := s.isOver(e, p)
@@ -222,7 +223,8 @@ func (s *dialled) wants(d *dice, what string, get func(context.Context, *node, *
 	})
 }
 
-// missing implements scene: every process has one connection, and all that was stored for it, unless its address is rightly another's.
+// missing implements scene: every process has one connection, and all that was stored for it, unless its address is
+// rightly another's.
 func (s *dialled) missing() string {
 	if on := s.w.scenes.goingOn(); on != "" {
 		return on + " goes on"
@@ -259,7 +261,8 @@ func (s *dialled) missing() string {
 	return s.die()
 }
 
-// judge implements scene: what came was stored, came in order and once, and the sessions of all are their owner's. Then they say goodbye.
+// judge implements scene: what came was stored, came in order and once, and the sessions of all are their owner's. Then
+// they say goodbye.
 func (s *dialled) judge() {
 	for _, p := range s.nodes {
 		got := p.got()

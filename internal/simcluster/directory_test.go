@@ -121,7 +121,8 @@ func (s *watched) told(x *watching, changes []directory.Change) {
 	}
 }
 
-// missing implements scene: every edge shows, and tells, the agents that are there with what they have said last of themselves.
+// missing implements scene: every edge shows, and tells, the agents that are there with what they have said last of
+// themselves.
 func (s *watched) missing() string {
 	s.w.mu.Lock()
 	again := slices.Collect(maps.Keys(s.unsure))

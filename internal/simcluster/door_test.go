@@ -122,7 +122,8 @@ func (d *door) queue(f downward) {
 	}
 }
 
-// drop is what an agent does that is cut off, or gives the connection up: the edge reads on, for a while, what was written.
+// drop is what an agent does that is cut off, or gives the connection up: the edge reads on, for a while, what was
+// written.
 func (d *door) drop(noticed time.Duration) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -331,7 +332,8 @@ func (d *door) client() {
 	}
 }
 
-// nextDown waits until there is something to read or to say, or nothing will come any more, and takes what there is to read.
+// nextDown waits until there is something to read or to say, or nothing will come any more, and takes what there is to
+// read.
 func (d *door) nextDown() (in []downward, gone, over bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

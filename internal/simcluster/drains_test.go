@@ -9,7 +9,8 @@ import (
 	"github.com/agora-relay/agora/edge"
 )
 
-// drains are edges that are asked to end, as those are that a newer one replaces: a successor starts, and who is connected is told to go elsewhere.
+// drains are edges that are asked to end, as those are that a newer one replaces: a successor starts, and who is
+// connected is told to go elsewhere.
 type drains struct {
 	w *world
 

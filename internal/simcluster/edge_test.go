@@ -22,8 +22,8 @@ import (
 	"github.com/agora-relay/agora/presence"
 )
 
-// Short times, so that what takes a lease or a grace takes seconds. What goes by the clock goes some dozens of times in a
-// history, and no more often: most of a history's cost is in it.
+// Short times, so that what takes a lease or a grace takes seconds. What goes by the clock goes some dozens of times in
+// a history, and no more often: most of a history's cost is in it.
 const (
 	lease      = 5 * time.Second
 	grace      = 8 * time.Second
@@ -167,7 +167,8 @@ func hold(l *faultnet.Link, out, in bool) {
 	l.HoldReads(in)
 }
 
-// cutOff ends a link's connections, and none comes to be. late: what was on its way arrives when it is no longer held; else it is lost.
+// cutOff ends a link's connections, and none comes to be. late: what was on its way arrives when it is no longer held;
+// else it is lost.
 func cutOff(l *faultnet.Link, late bool) {
 	if !late {
 		l.Cut()
@@ -177,7 +178,8 @@ func cutOff(l *faultnet.Link, late bool) {
 	l.Strand()
 }
 
-// kill cuts the edge off for good: it runs on for a while in the belief that it lives. What it has written is lost, or arrives late.
+// kill cuts the edge off for good: it runs on for a while in the belief that it lives. What it has written is lost, or
+// arrives late.
 func (w *world) kill(e *node, late time.Duration) {
 	e.dead.Store(true)
 	e.die()

@@ -9,8 +9,8 @@ import (
 	"github.com/agora-relay/agora"
 )
 
-// failovers are presence that falls back to an older copy, which does not know that an agent has moved: the edge to which it has
-// moved goes on with a connection that the agent leaves without a word, and nobody asks it to let go.
+// failovers are presence that falls back to an older copy, which does not know that an agent has moved: the edge to
+// which it has moved goes on with a connection that the agent leaves without a word, and nobody asks it to let go.
 type failovers struct{ w *world }
 
 func newFailovers(w *world) scene { return &failovers{w} }
@@ -78,7 +78,8 @@ func (s *failovers) restore(a *agent, old map[string]copied) {
 	}
 }
 
-// mostLeases is how many leases after all faults an edge may go on with a connection that its agent has left for another.
+// mostLeases is how many leases after all faults an edge may go on with a connection that its agent has left for
+// another.
 const mostLeases = 4
 
 // missing implements scene: every edge has let go of the connections that agents have left for others.

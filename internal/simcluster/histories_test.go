@@ -19,8 +19,9 @@ const (
 	seedVariable = "AGORA_SIMULATE_SEED" // play this one, and tell it
 )
 
-// howMany is how many histories a run of the tests plays, beside what the environment asks for: as many as two processors play in half a
-// minute (make check) and in a minute (make test), and hardly any where they are not exact, which is for those who look for data races.
+// howMany is how many histories a run of the tests plays, beside what the environment asks for: as many as two
+// processors play in half a minute (make check) and in a minute (make test), and hardly any where they are not exact,
+// which is for those who look for data races.
 func howMany() uint64 {
 	switch {
 	case exact && testing.Short():
@@ -33,7 +34,8 @@ func howMany() uint64 {
 	return 12
 }
 
-// TestHistories plays histories from the first seed on, or as the environment says. What is wrong with one is told as short as it can be.
+// TestHistories plays histories from the first seed on, or as the environment says. What is wrong with one is told as
+// short as it can be.
 func TestHistories(t *testing.T) {
 	if seed := os.Getenv(seedVariable); seed != "" {
 		tell(t, seed)
@@ -102,7 +104,8 @@ type run struct {
 // mostFailed is how many histories of a test may fail before it stops.
 const mostFailed = 3
 
-// simulate plays n histories from a seed on, no more after a time where that is not 0, and none once so many have failed.
+// simulate plays n histories from a seed on, no more after a time where that is not 0, and none once so many have
+// failed.
 func simulate(env []string, seed, n uint64, long time.Duration, most int) *run {
 	s := &run{env: env, steps: map[string]int{}, began: time.Now()}
 	left := n

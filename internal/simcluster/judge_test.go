@@ -118,7 +118,8 @@ func (w *world) judgeLog(to agora.Address, log []agora.Message) {
 	}
 }
 
-// unended names a stream that has not ended; empty when all have. Where presence lost everything, some leases go by before that.
+// unended names a stream that has not ended; empty when all have. Where presence lost everything, some leases go by
+// before that.
 func (w *world) unended() string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -174,8 +175,9 @@ func (w *world) judgeStream(to agora.Address, m *agora.Message, streams map[stri
 	}
 }
 
-// judgeHoles checks that all that was said of a stream before p stands before it. A cancel stands behind a start that is said to be refused though it is stored, as that came again
-// when presence, which had lost everything, knew its addressee no more: the edge has dropped what is between.
+// judgeHoles checks that all that was said of a stream before p stands before it. A cancel stands behind a start that
+// is said to be refused though it is stored, as that came again when presence, which had lost everything, knew its
+// addressee no more: the edge has dropped what is between.
 func (w *world) judgeHoles(to agora.Address, p *part, s *told) {
 	if p.part == agora.Cancel && slices.ContainsFunc(p.lane.made, func(q *part) bool { return q.stream == p.stream && q.part == agora.Start && q.failed }) {
 		return

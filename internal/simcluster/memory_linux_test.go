@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// mostMemory is how much a player may take: ten times what a usual history does. Within a history nothing is collected, so one that spins
-// takes gigabytes within seconds.
+// mostMemory is how much a player may take: ten times what a usual history does. Within a history nothing is collected,
+// so one that spins takes gigabytes within seconds.
 const mostMemory = 2 << 30
 
 // limitMemory has the process die, and say why, before it takes more than that.

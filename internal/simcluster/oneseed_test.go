@@ -10,7 +10,8 @@ import (
 	"github.com/nats-io/nuid"
 )
 
-// setOneSeed has one seed decide everything. It is to be called in the bubble: what is drawn elsewhere is not the seed's.
+// setOneSeed has one seed decide everything. It is to be called in the bubble: what is drawn elsewhere is not the
+// seed's.
 func setOneSeed(seed uint64) {
 	setSeed(seed)
 	names.Lock()

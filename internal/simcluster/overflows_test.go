@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// overflows are agents that are away while others fill the mailbox to which they wrote: what they say again when they come back has gone from the
-// log, as far as it was there. They move on before all of it is said again.
+// overflows are agents that are away while others fill the mailbox to which they wrote: what they say again when they
+// come back has gone from the log, as far as it was there. They move on before all of it is said again.
 type overflows struct{ w *world }
 
 func newOverflows(w *world) scene { return &overflows{w} }
@@ -21,7 +21,8 @@ func (s *overflows) steps() map[string]func(*dice) {
 	}}
 }
 
-// begin has an agent say something of which it hears nothing, as the answers of the log are lost, and then it is cut off.
+// begin has an agent say something of which it hears nothing, as the answers of the log are lost, and then it is cut
+// off.
 func (s *overflows) begin(d *dice) {
 	a, b, what := s.w.anAgent(d), s.w.anAgent(d), d.some(d.between(2, 8))
 	killed, moves := d.coin(), []int{d.between(1, 10), d.between(1, 10), d.between(0, 40)}

@@ -22,7 +22,8 @@ type Plan struct {
 	Steps   []Step
 }
 
-// shards is how many streams there are of each kind: more than one in some histories, as each costs what looks after it.
+// shards is how many streams there are of each kind: more than one in some histories, as each costs what looks after
+// it.
 func (p *Plan) shards() int {
 	if p.Seed%4 == 0 {
 		return 2

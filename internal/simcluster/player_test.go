@@ -14,7 +14,8 @@ import (
 	"time"
 )
 
-// A process plays one history at a time, on one processor, so players are processes: this test's own program, told to be one.
+// A process plays one history at a time, on one processor, so players are processes: this test's own program, told to
+// be one.
 const playerVariable = "AGORA_SIMCLUSTER_PLAYER"
 
 // longest is how long a history may take of the machine's time: on one that is busy, a thousand times what it should.
@@ -129,7 +130,8 @@ func playOnce(env []string, plan Plan) Result {
 	return p.play(plan)
 }
 
-// playAll plays the plans that next gives, until it gives no more, so many at once; each result is passed to take, one at a time.
+// playAll plays the plans that next gives, until it gives no more, so many at once; each result is passed to take, one
+// at a time.
 func playAll(players int, env []string, next func() (Plan, bool), take func(Result)) {
 	var all sync.WaitGroup
 	var mu sync.Mutex
@@ -151,7 +153,8 @@ func playAll(players int, env []string, next func() (Plan, bool), take func(Resu
 	all.Wait()
 }
 
-// tail keeps the beginning and the end of what is written: a process that dies says first why. Its methods may be called at the same time.
+// tail keeps the beginning and the end of what is written: a process that dies says first why. Its methods may be
+// called at the same time.
 type tail struct {
 	mu    sync.Mutex // guards the fields below
 	first []byte

@@ -15,7 +15,8 @@ import (
 	"github.com/agora-relay/agora/edge/demux"
 )
 
-// readers are an agent whose mailbox its edge splits among readers: some stand still and lag, and get what comes live again once they have read the rest.
+// readers are an agent whose mailbox its edge splits among readers: some stand still and lag, and get what comes live
+// again once they have read the rest.
 type readers struct {
 	w     *world
 	to    agora.Address
@@ -161,7 +162,8 @@ func (s *readers) isReleased() bool {
 	return s.released
 }
 
-// of returns what is known of a stream; nil where that is over, or who reads it is of an older session than the one that reads it now. mu is held.
+// of returns what is known of a stream; nil where that is over, or who reads it is of an older session than the one
+// that reads it now. mu is held.
 func (s *readers) of(turn int, x *demux.Exchange) *readStream {
 	if x.Stream() == "" || turn < s.newest {
 		return nil
@@ -208,7 +210,8 @@ func (s *readers) ended(turn int, x *demux.Exchange, err error) {
 	}
 }
 
-// received implements receiver: of a stream that ended for its reader before it had come to its end what followed counts as received, and a cancel is read by nobody.
+// received implements receiver: of a stream that ended for its reader before it had come to its end what followed
+// counts as received, and a cancel is read by nobody.
 func (s *readers) received(from *agent, by agora.AgentID, r *agora.ReceiptBody) bool {
 	for _, p := range s.w.parts[1:] {
 		if by != reader || p.from != from || p.lane.to != s.to || p.n != r.N || r.N == 0 {
@@ -240,8 +243,8 @@ func (s *readers) missing() string {
 	return ""
 }
 
-// judge implements scene: what readers got of a stream is what the log has of it, from its beginning, in order and without a hole; all of it where it
-// ended well.
+// judge implements scene: what readers got of a stream is what the log has of it, from its beginning, in order and
+// without a hole; all of it where it ended well.
 func (s *readers) judge() {
 	s.w.mu.Lock()
 	defer s.w.mu.Unlock()
@@ -274,7 +277,8 @@ func (s *readers) judge() {
 	}
 }
 
-// isWithin reports whether all of what was got stands in what there is, in its order, but for what a gap has hidden from who watches.
+// isWithin reports whether all of what was got stands in what there is, in its order, but for what a gap has hidden
+// from who watches.
 func isWithin(got, all []int) bool {
 	last := -1
 	for _, uid := range got {

@@ -18,7 +18,8 @@ func (s *deliveries) steps() map[string]func(*dice) { return nil }
 // missing implements scene: nothing is waited for.
 func (s *deliveries) missing() string { return "" }
 
-// heard implements listener: what is said to be delivered is written to a socket of its receiver, or taken by its reader.
+// heard implements listener: what is said to be delivered is written to a socket of its receiver, or taken by its
+// reader.
 func (s *deliveries) heard(a *agent, m *agora.Message) {
 	r, err := m.ReceiptBody()
 	if m.Kind != agora.Receipt || err != nil || r.Tier != agora.Delivered {

@@ -9,8 +9,8 @@ import (
 	"github.com/agora-relay/agora"
 )
 
-// judgeRosters checks that each coming and going was told once, in turn. What a gap has taken may have been rosters: who is in the space
-// is then known again by the next one.
+// judgeRosters checks that each coming and going was told once, in turn. What a gap has taken may have been rosters:
+// who is in the space is then known again by the next one.
 func (w *world) judgeRosters() {
 	if w.lax {
 		return

@@ -63,7 +63,8 @@ var protections = []protection{
 	{name: "clock", seeds: []uint64{36, 37}},
 }
 
-// TestHistoriesNeedEachProtection leaves out each protection: some history must fail without it that is as it must be with it.
+// TestHistoriesNeedEachProtection leaves out each protection: some history must fail without it that is as it must be
+// with it.
 func TestHistoriesNeedEachProtection(t *testing.T) {
 	only := os.Getenv("AGORA_SIMULATE_WITHOUT")
 	for _, p := range protections {
@@ -123,7 +124,8 @@ func (p protection) failing(first uint64) (seeds []uint64) {
 	return seeds
 }
 
-// TestEachProtectionIsTold: the table of docs/reliability.md has a row for each protection there is, with the seeds that are known here.
+// TestEachProtectionIsTold: the table of docs/reliability.md has a row for each protection there is, with the seeds
+// that are known here.
 func TestEachProtectionIsTold(t *testing.T) {
 	source, err := os.ReadFile("../guard/sabotage.go")
 	if err != nil {

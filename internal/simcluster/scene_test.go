@@ -11,13 +11,15 @@ import (
 	"github.com/agora-relay/agora/edge"
 )
 
-// scene is a part of a history that keeps what it knows in values of its own: what agents and others do besides writing to each other.
+// scene is a part of a history that keeps what it knows in values of its own: what agents and others do besides writing
+// to each other.
 type scene interface {
 	// steps are what may happen. They are asked for before the history begins, too.
 	steps() map[string]func(*dice)
 	// usual names the step that happens more often than others; empty for none.
 	usual() string
-	// missing says, once all faults have ended, what is still under way or is not as it has to be soon; empty for nothing.
+	// missing says, once all faults have ended, what is still under way or is not as it has to be soon; empty for
+	// nothing.
 	missing() string
 	// judge looks, when all is over, at what has to be so.
 	judge()

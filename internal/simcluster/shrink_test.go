@@ -6,7 +6,8 @@ import (
 	"time"
 )
 
-// shrink makes a plan that fails as short as it still fails in the same way, as far as it gets within a time, and returns what comes of it then.
+// shrink makes a plan that fails as short as it still fails in the same way, as far as it gets within a time, and
+// returns what comes of it then.
 func shrink(env []string, failed Result, within time.Duration) Result {
 	end := time.Now().Add(within)
 	why := kindOf(failed)

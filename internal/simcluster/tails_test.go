@@ -7,7 +7,8 @@ import (
 	"github.com/agora-relay/agora/internal/simlog"
 )
 
-// tails are the last words before a silence: they are stored, nobody is told of them, and nothing follows that would show that they are missing.
+// tails are the last words before a silence: they are stored, nobody is told of them, and nothing follows that would
+// show that they are missing.
 type tails struct {
 	w     *world
 	round int
@@ -72,8 +73,8 @@ func (s *tails) next() string {
 	return "more is said"
 }
 
-// say has an agent say one thing to one that another edge serves. It is handed on to nobody: lost on its way, after which its edge may die as well, or
-// stored by a leader that dies, of which nothing is heard.
+// say has an agent say one thing to one that another edge serves. It is handed on to nobody: lost on its way, after
+// which its edge may die as well, or stored by a leader that dies, of which nothing is heard.
 func (s *tails) say() bool {
 	w, seed := s.w, newDice(s.w.plan.Seed+uint64(s.round))
 	from, to := seed.between(0, len(w.agents)-1), seed.between(0, len(w.agents)-1)

@@ -197,7 +197,8 @@ func (s *trials) away(all []*agent) (miss string) {
 	return miss
 }
 
-// empty empties presence, and has an agent move before the edge that it leaves can tell presence of it: its session goes on.
+// empty empties presence, and has an agent move before the edge that it leaves can tell presence of it: its session
+// goes on.
 func (s *trials) empty(ctx context.Context, a, _ *agent) {
 	s.w.mu.Lock()
 	from := a.d.e

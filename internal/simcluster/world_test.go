@@ -255,8 +255,8 @@ func (w *world) writes(m *agora.Message) {
 	}
 }
 
-// silence is what a receiver is spared of a stream that it has cancelled: all that is stored before a start that is marked.
-// That may be another stream's of its name.
+// silence is what a receiver is spared of a stream that it has cancelled: all that is stored before a start that is
+// marked. That may be another stream's of its name.
 type silence struct {
 	at    int    // when
 	until uint64 // where that start stands; 0 for nowhere yet
@@ -287,8 +287,8 @@ func (w *world) handed(d *door, p *part, err error) {
 	p.refused = p.refused || err != nil
 }
 
-// refusal is what an edge has refused, whether its agent heard of it or not. A client without numbers that has not heard
-// sends it again, and it then stands behind what was stored meanwhile.
+// refusal is what an edge has refused, whether its agent heard of it or not. A client without numbers that has not
+// heard sends it again, and it then stands behind what was stored meanwhile.
 type refusal struct {
 	from *agent
 	edge.Notice
@@ -338,7 +338,8 @@ func (w *world) failLocked(format string, args ...any) {
 // mostNotes is how many lines a story may have: a usual one has some hundreds, and some thousands with what edges log.
 const mostNotes = 100_000
 
-// note keeps what happened, for whom a failure puzzles. A story without an end is a failure, and is kept no further. mu is held.
+// note keeps what happened, for whom a failure puzzles. A story without an end is a failure, and is kept no further. mu
+// is held.
 func (w *world) note(format string, args ...any) {
 	switch len(w.notes) {
 	case mostNotes:

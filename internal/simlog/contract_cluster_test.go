@@ -14,9 +14,9 @@ import (
 	"github.com/agora-relay/agora/internal/simlog"
 )
 
-// changesLeaders has a stream's leader step down, die, or be silent while lanes are written. Of a record that is not acknowledged
-// nothing is known; one that is stands in the log once, where its answer says, and a retry tells what became of it. What was
-// stored may not be republished, or more than once, and nothing else is.
+// changesLeaders has a stream's leader step down, die, or be silent while lanes are written. Of a record that is not
+// acknowledged nothing is known; one that is stands in the log once, where its answer says, and a retry tells what
+// became of it. What was stored may not be republished, or more than once, and nothing else is.
 func changesLeaders(l *log) {
 	if l.sim == nil && l.nodes == 1 {
 		return // there is no other
@@ -87,8 +87,8 @@ const (
 	records = 40 // of each
 )
 
-// disturb has lanes written, one record of each at a time, while something happens, and holds what came of it against what may. The last half is
-// written once it has happened, however fast the first was.
+// disturb has lanes written, one record of each at a time, while something happens, and holds what came of it against
+// what may. The last half is written once it has happened, however fast the first was.
 func (l *log) disturb(d disturbance) (s seen) {
 	c := l.client()
 	c.make(nil)
@@ -238,7 +238,8 @@ func (l *log) compare(c *client, heard map[uint64]int, end uint64, s *seen) {
 	}
 }
 
-// answersLate reads replicas while records are stored: each answers with a beginning of the log, which the leader knows as a whole.
+// answersLate reads replicas while records are stored: each answers with a beginning of the log, which the leader knows
+// as a whole.
 func answersLate(l *log) {
 	c := l.client()
 	c.make(nil)
@@ -286,7 +287,8 @@ func (l *log) beginning(c *client, p jslog.Location, least int) int {
 	return len(page.Records)
 }
 
-// answersWhole reads replicas while records take the places of others: each answers with all that a subject kept at one moment.
+// answersWhole reads replicas while records take the places of others: each answers with all that a subject kept at one
+// moment.
 func answersWhole(l *log) {
 	const kept = 3
 	c := l.client()
@@ -316,7 +318,8 @@ func answersWhole(l *log) {
 	}
 }
 
-// keptAtOnce reads all that a replica has of a subject, which is as many records as are kept, one behind the other. It returns the first one's number.
+// keptAtOnce reads all that a replica has of a subject, which is as many records as are kept, one behind the other. It
+// returns the first one's number.
 func (c *client) keptAtOnce(p jslog.Location, kept int) (first int) {
 	c.Helper()
 	page, err := c.Read(context.Background(), jslog.Query{Stream: p.Stream, Subject: p.Log()})

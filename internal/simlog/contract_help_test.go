@@ -79,7 +79,8 @@ func (l *log) config() jetstream.StreamConfig {
 	return cfg
 }
 
-// make makes the case's stream, with what change changes of it. Before a cluster has its leader, requests get no answer.
+// make makes the case's stream, with what change changes of it. Before a cluster has its leader, requests get no
+// answer.
 func (c *client) make(change func(*jetstream.StreamConfig)) {
 	c.Helper()
 	cfg := c.config()
@@ -146,8 +147,8 @@ func (c *client) publish(m *nats.Msg) jslog.Ack {
 	return a
 }
 
-// store publishes a message that must be stored. Streams with replicas refuse now and then for no reason, and one that was just made may be
-// absent to servers that have not heard of it: then it is published again.
+// store publishes a message that must be stored. Streams with replicas refuse now and then for no reason, and one that
+// was just made may be absent to servers that have not heard of it: then it is published again.
 func (c *client) store(m *nats.Msg) uint64 {
 	c.Helper()
 	a := c.publish(m)
@@ -163,7 +164,8 @@ func (c *client) store(m *nats.Msg) uint64 {
 	return a.Seq
 }
 
-// put stores n records of a lane without a fence, with bodies 0, 1, … behind what was put before, and returns the last sequence.
+// put stores n records of a lane without a fence, with bodies 0, 1, … behind what was put before, and returns the last
+// sequence.
 func (c *client) put(name string, from, n int) (last uint64) {
 	c.Helper()
 	for k := range n {

@@ -54,7 +54,8 @@ func (c deafConn) Read(p []byte) (int, error) {
 	return c.Conn.Read(p)
 }
 
-// cutsOffWhoDoesNotRead has a client not read while more comes than a server keeps for it. What it missed is in the log.
+// cutsOffWhoDoesNotRead has a client not read while more comes than a server keeps for it. What it missed is in the
+// log.
 func cutsOffWhoDoesNotRead(l *log) {
 	c := l.client()
 	c.make(nil)
@@ -80,7 +81,8 @@ func cutsOffWhoDoesNotRead(l *log) {
 	want(l, "last", m.Seq, last)
 }
 
-// disconnects has connections end while records are on their way: of each the client gets an answer or none; what was answered is stored.
+// disconnects has connections end while records are on their way: of each the client gets an answer or none; what was
+// answered is stored.
 func disconnects(l *log) {
 	c := l.client()
 	c.make(nil)

@@ -16,7 +16,8 @@ import (
 	"github.com/agora-relay/agora/internal/simlog"
 )
 
-// contract is what Agora relies on of a log, one case a sentence. What only a cluster shows, a case says what it may do.
+// contract is what Agora relies on of a log, one case a sentence. What only a cluster shows, a case says what it may
+// do.
 var contract = []struct {
 	about string
 	holds func(*log)

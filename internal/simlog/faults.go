@@ -51,14 +51,16 @@ func (f *Faults) SetLeader(kind string, is Leader) { f.set(func() { f.leaders[ki
 // Lose has so many of a hundred republished records be lost from now on.
 func (f *Faults) Lose(percent int) { f.set(func() { f.losing = percent }) }
 
-// Refuse has so many of a hundred records be refused from now on, as if their fence were elsewhere or on its way, though it is not.
+// Refuse has so many of a hundred records be refused from now on, as if their fence were elsewhere or on its way,
+// though it is not.
 func (f *Faults) Refuse(percent int) { f.set(func() { f.refusing = percent }) }
 
-// Fill has the servers take no more records for a kind's streams, as those do whose storage is used up, or take them again.
+// Fill has the servers take no more records for a kind's streams, as those do whose storage is used up, or take them
+// again.
 func (f *Faults) Fill(kind string, full bool) { f.set(func() { f.full[kind] = full }) }
 
-// LookAtIDsFirst has records that were stored be known by their ids before their fence is looked at, as streams with replicas
-// do; one server alone looks at the fence first. window is for how long the streams know ids; 0 ends it.
+// LookAtIDsFirst has records that were stored be known by their ids before their fence is looked at, as streams with
+// replicas do; one server alone looks at the fence first. window is for how long the streams know ids; 0 ends it.
 func (f *Faults) LookAtIDsFirst(window time.Duration) {
 	f.set(func() {
 		f.window = window

@@ -18,8 +18,8 @@ type frame struct {
 
 var newline = []byte("\r\n")
 
-// split takes the first frame off b; n is how many bytes it has, 0 while it is not there as a whole. A line that should announce a payload
-// and does not is a frame of its own, without an operation: whoever gets it knows what to say.
+// split takes the first frame off b; n is how many bytes it has, 0 while it is not there as a whole. A line that should
+// announce a payload and does not is a frame of its own, without an operation: whoever gets it knows what to say.
 func split(b []byte) (f frame, n int) {
 	end := bytes.Index(b, newline)
 	if end < 0 {
@@ -93,8 +93,8 @@ func number(b []byte) (n int, ok bool) {
 	return n, err == nil && 0 <= n && n <= 2*maxPayload
 }
 
-// value returns what a header says of a name; "" where it says nothing. A stored header of that name stands before the one that the
-// server adds.
+// value returns what a header says of a name; "" where it says nothing. A stored header of that name stands before the
+// one that the server adds.
 func (f *frame) value(name string) string {
 	i := bytes.LastIndex(f.header, []byte("\r\n"+name+":"))
 	if i < 0 {

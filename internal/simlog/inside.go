@@ -13,7 +13,8 @@ import (
 //go:linkname createClient github.com/nats-io/nats-server/v2/server.(*Server).createClientInProcess
 func createClient(s *server.Server, c net.Conn) unsafe.Pointer
 
-// inside is the server's end of a line. Whatever the server writes goes through the faults in the goroutine that writes it.
+// inside is the server's end of a line. Whatever the server writes goes through the faults in the goroutine that writes
+// it.
 type inside struct {
 	*line
 	down []byte // written, and not a whole frame yet; whoever writes has it alone

@@ -67,7 +67,8 @@ func (d *line) over() error {
 	return nil
 }
 
-// sidsOf returns the subscriptions under which answers to a request come. A client may have two for one subject: that of all its answers, and one of its own.
+// sidsOf returns the subscriptions under which answers to a request come. A client may have two for one subject: that
+// of all its answers, and one of its own.
 func (d *line) sidsOf(reply string) (sids []string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -91,7 +92,8 @@ func (d *line) subscribed(f *frame) {
 	d.inboxes[words[1]] = words[len(words)-1]
 }
 
-// unsubscribed notes where the client hears answers no more: one that reads the log has an inbox for each page. What ends by itself, after so many, stays.
+// unsubscribed notes where the client hears answers no more: one that reads the log has an inbox for each page. What
+// ends by itself, after so many, stays.
 func (d *line) unsubscribed(f *frame) {
 	words := strings.Fields(string(f.raw))
 	if len(words) != 2 {
@@ -187,7 +189,8 @@ func (d *line) release() {
 	d.held = nil
 }
 
-// repeat gives the client the last live frames once more, as a new leader does that does not know what the old one had passed on.
+// repeat gives the client the last live frames once more, as a new leader does that does not know what the old one had
+// passed on.
 func (d *line) repeat() {
 	d.mu.Lock()
 	defer d.mu.Unlock()

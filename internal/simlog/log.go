@@ -1,6 +1,7 @@
-// Package simlog is a log as Agora relies on it, within the process and under fake time: a real NATS server in memory, and before it the
-// faults that a cluster of three would have. A leader dies with what it had not passed on, or after it was stored and before anybody was
-// told; what is republished is lost, comes late or twice; replicas lag; everything is lost. It runs in a bubble of [testing/synctest].
+// Package simlog is a log as Agora relies on it, within the process and under fake time: a real NATS server in memory,
+// and before it the faults that a cluster of three would have. A leader dies with what it had not passed on, or after
+// it was stored and before anybody was told; what is republished is lost, comes late or twice; replicas lag; everything
+// is lost. It runs in a bubble of [testing/synctest].
 package simlog
 
 import (
@@ -18,9 +19,9 @@ import (
 	"github.com/nats-io/nats-server/v2/server"
 )
 
-// clockUsers counts who uses the server's clock of accesses, a goroutine of the process. Where somebody uses the clock already, none is
-// started: in a bubble it would be one that never waits. So a simulated log counts as a user while it is there, and no longer: real servers
-// drop what is old by that clock.
+// clockUsers counts who uses the server's clock of accesses, a goroutine of the process. Where somebody uses the clock
+// already, none is started: in a bubble it would be one that never waits. So a simulated log counts as a user while it
+// is there, and no longer: real servers drop what is old by that clock.
 //
 //go:linkname clockUsers github.com/nats-io/nats-server/v2/server/ats.refs
 var clockUsers atomic.Int64
@@ -59,8 +60,8 @@ func Start(seed uint64) (*Log, error) {
 
 var folders atomic.Int64
 
-// folder makes a folder: memory storage keeps what streams there are in files. Nothing is drawn for its name: what another process
-// has left must not change what chance is asked for.
+// folder makes a folder: memory storage keeps what streams there are in files. Nothing is drawn for its name: what
+// another process has left must not change what chance is asked for.
 func folder() (string, error) {
 	dir := filepath.Join(os.TempDir(), fmt.Sprintf("simlog-%d-%d", os.Getpid(), folders.Add(1)))
 	if err := os.RemoveAll(dir); err != nil {

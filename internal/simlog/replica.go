@@ -34,8 +34,9 @@ const (
 	mostLasts  = 1024
 )
 
-// askReplica answers a read that a replica answers, where it lags: by what it had when it began to lag. What the leader has dropped since is still
-// there, as a replica drops it no sooner than it stores what took its place. The lock of Faults is held.
+// askReplica answers a read that a replica answers, where it lags: by what it had when it began to lag. What the leader
+// has dropped since is still there, as a replica drops it no sooner than it stores what took its place. The lock of
+// Faults is held.
 func (l *Log) askReplica(d *line, f *frame, kind string) []byte {
 	var q question
 	if !l.lagging[kind] || json.Unmarshal(f.body, &q) != nil {

@@ -24,7 +24,8 @@ type Buffered struct {
 	deadline time.Time
 }
 
-// Buffer returns c with a buffer. The caller owes a call of Close, after which what is under way still arrives, unless the peer has gone.
+// Buffer returns c with a buffer. The caller owes a call of Close, after which what is under way still arrives, unless
+// the peer has gone.
 func Buffer(c net.Conn) *Buffered {
 	b := &Buffered{Conn: c}
 	b.changed.L = &b.mu
@@ -89,7 +90,8 @@ func (b *Buffered) Close() error {
 	return b.Conn.SetReadDeadline(time.Unix(1, 0))
 }
 
-// Wait returns once nothing is under way any more and the connection itself is closed: after Close, or when the peer has gone.
+// Wait returns once nothing is under way any more and the connection itself is closed: after Close, or when the peer
+// has gone.
 func (b *Buffered) Wait() { b.carrying.Wait() }
 
 // SetDeadline sets the deadlines of reading and writing.

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// Inlet is one way of a connection within a process: what is written is kept until it is read, without a goroutine of its own. Writers wait only
-// where there is no room.
+// Inlet is one way of a connection within a process: what is written is kept until it is read, without a goroutine of
+// its own. Writers wait only where there is no room.
 type Inlet struct {
 	mu      sync.Mutex // guards the fields below
 	changed sync.Cond  // on mu

@@ -1,4 +1,5 @@
-// Package workpath says which arguments of a tool are paths, and whether a path lies under a workspace's root, as it is spelled. Edges and agents decide by it alike.
+// Package workpath says which arguments of a tool are paths, and whether a path lies under a workspace's root, as it is
+// spelled. Edges and agents decide by it alike.
 package workpath
 
 import (
@@ -17,8 +18,10 @@ var compounds = []string{"pathname", "pathnames", "dirname", "dirnames", "direct
 // ordinary are words that only end like those.
 var ordinary = []string{"profile", "profiles", "nadir", "uproot", "uproots", "taproot", "telepath", "telepaths", "psychopath", "sociopath", "homeopath", "osteopath", "naturopath"}
 
-// IsName reports whether an argument of this name is a path, and whatever stands below it: path, file, filename, dir, directory, folder, root or cwd, in the singular or the plural, is its end, or a word of
-// it, or the end of one that has no other meaning. Words are told by signs between them, by digits and by the case of letters: file_name, filePaths, target-dir, SourceDirectories, src.path.
+// IsName reports whether an argument of this name is a path, and whatever stands below it: path, file, filename, dir,
+// directory, folder, root or cwd, in the singular or the plural, is its end, or a word of it, or the end of one that
+// has no other meaning. Words are told by signs between them, by digits and by the case of letters: file_name,
+// filePaths, target-dir, SourceDirectories, src.path.
 func IsName(name string) bool {
 	words := wordsOf(name)
 	for _, w := range words {

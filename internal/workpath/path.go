@@ -41,8 +41,9 @@ func ParseRoot(path string) (Root, error) {
 	return Root{names, isShare(p)}, nil
 }
 
-// Holds returns nil where a path lies under the root, as it is spelled: a relative one is taken from there. It looks at words alone, and at no link.
-// A backslash is taken both as part of a name and as the end of one, and white space around the path both as part of it and as none. ErrOutside, ErrNoPath.
+// Holds returns nil where a path lies under the root, as it is spelled: a relative one is taken from there. It looks at
+// words alone, and at no link. A backslash is taken both as part of a name and as the end of one, and white space
+// around the path both as part of it and as none. ErrOutside, ErrNoPath.
 func (r Root) Holds(path string) error {
 	p, err := Plain(path)
 	if err != nil {
@@ -61,7 +62,8 @@ func (r Root) Holds(path string) error {
 }
 
 func (r Root) holds(p string) error {
-	// A backslash is part of a name for some systems and ends it for others, as a colon behind a letter does: neither may lead out.
+	// A backslash is part of a name for some systems and ends it for others, as a colon behind a letter does: neither
+	// may lead out.
 	if !r.has(p, windows) || r.names[0] == "" && !r.share && !r.has(p, posix) {
 		return ErrOutside
 	}
@@ -88,7 +90,8 @@ func begins2(p string) bool {
 	return len(p) >= 2 && strings.IndexByte(windows.separators, p[0]) >= 0 && strings.IndexByte(windows.separators, p[1]) >= 0
 }
 
-// isShare reports whether a path is that of a share on another machine, as Windows spells it. Two slashes are one elsewhere.
+// isShare reports whether a path is that of a share on another machine, as Windows spells it. Two slashes are one
+// elsewhere.
 func isShare(p string) bool { return begins2(p) && (p[0] == '\\' || p[1] == '\\') }
 
 // Plain returns a path without what may be said around it: of a file: URL the path that it names. ErrNoPath.
@@ -102,7 +105,8 @@ func Plain(path string) (string, error) {
 	return path, nil
 }
 
-// IsURL reports whether a string is a file: URL to some reader, in letters of any case: those that parse URLs drop white space and control characters before one, and line breaks and tabs within.
+// IsURL reports whether a string is a file: URL to some reader, in letters of any case: those that parse URLs drop
+// white space and control characters before one, and line breaks and tabs within.
 func IsURL(s string) bool {
 	const scheme = "file:"
 	n := 0
@@ -123,7 +127,8 @@ func IsURL(s string) bool {
 // isBlank reports whether some reader drops a character around a path or a URL.
 func isBlank(r rune) bool { return r <= ' ' || unicode.IsSpace(r) || r == '\ufeff' }
 
-// escapes are those that are left where a path was escaped twice, and might be undone by its reader: of a dot, of separators, of NUL, and of what begins an escape.
+// escapes are those that are left where a path was escaped twice, and might be undone by its reader: of a dot, of
+// separators, of NUL, and of what begins an escape.
 var escapes = regexp.MustCompile(`%(2[eEfF5]|5[cC]|00)`)
 
 // ofURL returns the path of a file: URL.

@@ -49,8 +49,8 @@ type load struct {
 	ErrorDistribution      map[string]int
 }
 
-// calls400 has ghz make 400 calls of a method of an edge, 40 at a time, with data that may name the number of the call, and wants all of them to be OK. file is the
-// proto that it loads; where it is empty it asks the edge by reflection.
+// calls400 has ghz make 400 calls of a method of an edge, 40 at a time, with data that may name the number of the call,
+// and wants all of them to be OK. file is the proto that it loads; where it is empty it asks the edge by reflection.
 func calls400(t *testing.T, edge, method, data, file string) {
 	t.Helper()
 	argv := []string{"--insecure", "--call", gateway + "." + method, "-d", data, "-n", "400", "-c", "40", "-O", "json"}

@@ -49,7 +49,8 @@ func serves(t *testing.T, n node, err error, edge string) {
 	}
 }
 
-// servesGo has an agent and a toolbox in Go registered at edges until the test is over, and returns what their ids end in.
+// servesGo has an agent and a toolbox in Go registered at edges until the test is over, and returns what their ids end
+// in.
 func servesGo(t *testing.T, edges []string) (tag string) {
 	t.Helper()
 	n := &goNode{cancelled: map[string]chan struct{}{}}

@@ -13,7 +13,8 @@ import (
 	"github.com/agora-relay/agora/internal/await"
 )
 
-// asks has grpcurl call a method of an edge with messages, or do what flags say, and returns what it says, and whether all went well.
+// asks has grpcurl call a method of an edge with messages, or do what flags say, and returns what it says, and whether
+// all went well.
 func asks(t *testing.T, edge string, messages []string, argv ...string) (said string, ok bool) {
 	t.Helper()
 	flags := []string{"-plaintext", "-emit-defaults"}

@@ -1,8 +1,8 @@
 //go:build interop
 
-// Package aip has foreign programs speak to real edges at the AIP door, with the proto alone, as their users would: programs in Node and Python,
-// grpcurl and ghz. They play the same scenes, at different edges, with nodes of each other and of client/aip. A language or a tool that is missing fails the
-// test: scripts/interop.sh installs them.
+// Package aip has foreign programs speak to real edges at the AIP door, with the proto alone, as their users would:
+// programs in Node and Python, grpcurl and ghz. They play the same scenes, at different edges, with nodes of each other
+// and of client/aip. A language or a tool that is missing fails the test: scripts/interop.sh installs them.
 package aip
 
 import (
@@ -67,7 +67,8 @@ type program struct {
 	argv, env []string
 }
 
-// nodeProgram returns how scenes in Node are run. Its sources lie beside the libraries, so that Node finds these. It loads the proto when it starts.
+// nodeProgram returns how scenes in Node are run. Its sources lie beside the libraries, so that Node finds these. It
+// loads the proto when it starts.
 func nodeProgram(t *testing.T) program {
 	t.Helper()
 	dir := t.TempDir()
@@ -93,7 +94,8 @@ func pythonProgram(t *testing.T) program {
 	return program{language: "python", argv: []string{python, absolute(t, "python/run.py")}, env: []string{"PYTHONDONTWRITEBYTECODE=1", "PYTHONPATH=" + generated}}
 }
 
-// command returns the program as it plays scenes with nodes whose ids end in tag, against those of a peer. It is killed with ctx.
+// command returns the program as it plays scenes with nodes whose ids end in tag, against those of a peer. It is killed
+// with ctx.
 func (p program) command(ctx context.Context, scenes, tag, peer string, edges []string) (cmd *exec.Cmd, said *bytes.Buffer) {
 	said = new(bytes.Buffer)
 	argv := slices.Concat(p.argv, []string{scenes, tag, peer}, edges)

@@ -12,7 +12,8 @@ import (
 	"github.com/agora-relay/agora/internal/await"
 )
 
-// serves has the program serve an agent and a toolbox, registered at edges, until the test is over, and returns what their ids end in.
+// serves has the program serve an agent and a toolbox, registered at edges, until the test is over, and returns what
+// their ids end in.
 func (p program) serves(t *testing.T, edges []string) (tag string) {
 	t.Helper()
 	tag = tagOf(t) + "-" + p.language
@@ -20,7 +21,8 @@ func (p program) serves(t *testing.T, edges []string) (tag string) {
 	return tag
 }
 
-// isGateway has the program be a gateway, with an agent and a toolbox, until the test is over, and returns its address, and what their ids end in.
+// isGateway has the program be a gateway, with an agent and a toolbox, until the test is over, and returns its address,
+// and what their ids end in.
 func (p program) isGateway(t *testing.T) (address, tag string) {
 	t.Helper()
 	tag = tagOf(t) + "-" + p.language

@@ -63,7 +63,8 @@ func TestProgramsAreAgentsOverTLS(t *testing.T) {
 	}
 }
 
-// A sub-agent calls tools of its host, is refused one, asks for its approval, and streams its answer, whatever the two are written in.
+// A sub-agent calls tools of its host, is refused one, asks for its approval, and streams its answer, whatever the two
+// are written in.
 func TestHostAndSubagentMayBeOfTwoLanguages(t *testing.T) {
 	edges, node, python := start(t), nodeProgram(t), pythonProgram(t)
 	for name, pair := range map[string][2]client{
@@ -85,7 +86,8 @@ func TestHostAndSubagentMayBeOfTwoLanguages(t *testing.T) {
 	}
 }
 
-// work has a host give a sub-agent work once that is there, and waits for both. If one of them fails, the other is ended.
+// work has a host give a sub-agent work once that is there, and waits for both. If one of them fails, the other is
+// ended.
 func work(t *testing.T, host, sub client, edges []string) {
 	ctx, cancel := context.WithCancel(await.Context(t))
 	defer cancel()

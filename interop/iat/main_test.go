@@ -1,8 +1,8 @@
 //go:build interop
 
-// Package iat has clients of other languages speak to real edges at the IAT door, as their users would: programs in Node and Python, curl and
-// nghttp. They play the same scenes, in which agents of different edges talk, and are hosts and sub-agents of each other. A
-// language or a tool that is missing fails the test: scripts/interop.sh installs them.
+// Package iat has clients of other languages speak to real edges at the IAT door, as their users would: programs in
+// Node and Python, curl and nghttp. They play the same scenes, in which agents of different edges talk, and are hosts
+// and sub-agents of each other. A language or a tool that is missing fails the test: scripts/interop.sh installs them.
 package iat
 
 import (

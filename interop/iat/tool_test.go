@@ -183,7 +183,8 @@ type downlink struct {
 	end    func()        // kills it; idempotent
 }
 
-// hears has the tool open the downlink of an agent, and returns once its edge has answered. An agent that has registered is listed before.
+// hears has the tool open the downlink of an agent, and returns once its edge has answered. An agent that has
+// registered is listed before.
 func (c tool) hears(t *testing.T, edge, agent, last string) *downlink {
 	t.Helper()
 	d := c.opens(t, request{url: edge + "/a2a/events?agent=" + agent, last: last})

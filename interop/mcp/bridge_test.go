@@ -15,8 +15,8 @@ import (
 	"testing"
 )
 
-// bridge is Streamable HTTP before `agora mcp`: it passes messages on, and waits for their answers. Each session has a process, and so have
-// all requests together that are of none, as those of the generation 2026-07-28 are.
+// bridge is Streamable HTTP before `agora mcp`: it passes messages on, and waits for their answers. Each session has a
+// process, and so have all requests together that are of none, as those of the generation 2026-07-28 are.
 type bridge struct {
 	t    *testing.T
 	edge string
@@ -31,7 +31,8 @@ const stateless = "stateless"
 // longest is the most bytes of a message that the suite sends.
 const longest = 1 << 20
 
-// process returns that of a session, and starts it where the session begins with the message. nil for a session that is not known.
+// process returns that of a session, and starts it where the session begins with the message. nil for a session that is
+// not known.
 func (b *bridge) process(session, method string) (id string, p *piped, err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -12,8 +12,8 @@ import (
 	"testing"
 )
 
-// scenarios are those of the conformance suite that a server with these tools and this resource can pass, by the generation of the
-// protocol in which they are played; not_applicable.txt has the others.
+// scenarios are those of the conformance suite that a server with these tools and this resource can pass, by the
+// generation of the protocol in which they are played; not_applicable.txt has the others.
 var scenarios = map[string][]string{
 	"2025-11-25": {"server-initialize", "ping", "tools-list", "resources-list"},
 	"2026-07-28": {"tools-list", "resources-list", "sep-2164-resource-not-found", "caching", "input-required-result-unsupported-methods"},

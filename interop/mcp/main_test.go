@@ -1,7 +1,8 @@
 //go:build interop
 
-// Package mcp has foreign programs of MCP speak to real edges by `agora mcp`, as their users would: the inspector, a host in Python, the conformance suite, and a
-// server of files that joins. A program that is missing fails the test: scripts/interop.sh installs them.
+// Package mcp has foreign programs of MCP speak to real edges by `agora mcp`, as their users would: the inspector, a
+// host in Python, the conformance suite, and a server of files that joins. A program that is missing fails the test:
+// scripts/interop.sh installs them.
 package mcp
 
 import (
@@ -66,7 +67,8 @@ func node(t *testing.T) string {
 	return needs(t, "node/node_modules/node-linux-"+arch+"/bin/node")
 }
 
-// start starts a cluster of three edges, and returns their URLs. Programs of the test have a directory for sockets of their own.
+// start starts a cluster of three edges, and returns their URLs. Programs of the test have a directory for sockets of
+// their own.
 func start(t *testing.T) []string {
 	t.Helper()
 	t.Setenv("XDG_RUNTIME_DIR", t.TempDir())

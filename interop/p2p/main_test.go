@@ -1,7 +1,8 @@
 //go:build interop
 
-// Package p2p has peers of js-libp2p speak to real edges at the libp2p door, and through them to each other and to peers of go-libp2p: they ask for cards, hand off requests, reserve places, and
-// are reached directly, through one edge and across two. What is missing fails the test: scripts/interop.sh installs it.
+// Package p2p has peers of js-libp2p speak to real edges at the libp2p door, and through them to each other and to
+// peers of go-libp2p: they ask for cards, hand off requests, reserve places, and are reached directly, through one edge
+// and across two. What is missing fails the test: scripts/interop.sh installs it.
 package p2p
 
 import (
@@ -76,7 +77,8 @@ func get(t *testing.T, url string, into any) {
 	}
 }
 
-// script is where sources in JavaScript lie beside the libraries, so that Node finds these, and the Node that runs them.
+// script is where sources in JavaScript lie beside the libraries, so that Node finds these, and the Node that runs
+// them.
 type script struct{ node, dir string }
 
 func scripts(t *testing.T) script {
@@ -108,7 +110,8 @@ func scripts(t *testing.T) script {
 	return script{nodeOf(t, modules), dir}
 }
 
-// nodeOf returns the Node that is installed beside the libraries, which need a newer one than many systems have; that of the system where there is none for its processor.
+// nodeOf returns the Node that is installed beside the libraries, which need a newer one than many systems have; that
+// of the system where there is none for its processor.
 func nodeOf(t *testing.T, modules string) string {
 	t.Helper()
 	own := filepath.Join(modules, ".bin/node")

@@ -17,7 +17,8 @@ type way struct {
 	name, address string
 }
 
-// ways returns those to a peer that listens, and to one that has reserved a place at edge 0 by TCP and at edge 1 by WebSocket.
+// ways returns those to a peer that listens, and to one that has reserved a place at edge 0 by TCP and at edge 1 by
+// WebSocket.
 func (c *cluster) ways(listens, reserved served) []way {
 	circuit := "/p2p-circuit/p2p/" + reserved.id
 	return []way{

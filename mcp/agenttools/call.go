@@ -94,8 +94,8 @@ type reporter struct {
 	unsaid string // what came since, its end
 }
 
-// report takes in what a piece says, and sends what was not sent yet, unless the last notification was a moment ago. What
-// is never sent stands in the result. It blocks while the host reads nothing.
+// report takes in what a piece says, and sends what was not sent yet, unless the last notification was a moment ago.
+// What is never sent stands in the result. It blocks while the host reads nothing.
 func (r *reporter) report(ctx context.Context, said string) {
 	token := r.req.Params.GetProgressToken()
 	if token == nil {

@@ -61,8 +61,8 @@ func CheckPattern(from string) error {
 // maxCalls bounds the calls of tools that are under way at a time; a further one is refused.
 const maxCalls = 64
 
-// Catalog keeps the tools of one MCP server in step with the tools of the cluster's agents. Up to [MaxTools] of them are
-// tools of the server each; beyond that the server has one tool that finds them and one that calls them.
+// Catalog keeps the tools of one MCP server in step with the tools of the cluster's agents. Up to [MaxTools] of them
+// are tools of the server each; beyond that the server has one tool that finds them and one that calls them.
 type Catalog struct {
 	agents   Agents
 	cfg      Config

@@ -30,13 +30,14 @@ func toolName(agent, tool string) string {
 	return a + separator + b + "_" + hex.EncodeToString(sum[:])[:hashDigits]
 }
 
-// plainAgent reports whether an agent's id ends at the first separator of a name that begins with it: then the name says
-// where the tool begins.
+// plainAgent reports whether an agent's id ends at the first separator of a name that begins with it: then the name
+// says where the tool begins.
 func plainAgent(id string) bool {
 	return allowed(id) && !strings.Contains(id, separator) && !strings.HasSuffix(id, "_")
 }
 
-// hashed reports whether a name ends as those with a hash do. A plain name must not, or it could be that of another tool.
+// hashed reports whether a name ends as those with a hash do. A plain name must not, or it could be that of another
+// tool.
 func hashed(name string) bool {
 	at := len(name) - hashDigits
 	if at < 1 || name[at-1] != '_' {
@@ -53,8 +54,8 @@ func allowedRune(r rune) bool {
 	return 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9' || r == '_' || r == '-'
 }
 
-// cleaned returns the allowed characters of s, with one underscore for all that stands between them; instead of nothing,
-// a word.
+// cleaned returns the allowed characters of s, with one underscore for all that stands between them; instead of
+// nothing, a word.
 func cleaned(s, instead string) string {
 	words := strings.FieldsFunc(s, func(r rune) bool { return !allowedRune(r) || r == '_' })
 	if len(words) == 0 {

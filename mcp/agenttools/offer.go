@@ -17,8 +17,8 @@ type offering struct {
 	handler     mcp.ToolHandler
 }
 
-// offer brings the server's tools in step with those that are known: only what differs is added, replaced or removed, as
-// hosts are told of each. It is called with refreshing held.
+// offer brings the server's tools in step with those that are known: only what differs is added, replaced or removed,
+// as hosts are told of each. It is called with refreshing held.
 func (t *Catalog) offer(s *mcp.Server, all []tool) {
 	want := make(map[string]offering)
 	if len(all) > MaxTools {

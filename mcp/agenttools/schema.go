@@ -31,9 +31,9 @@ var ofObjects = []string{"properties", "required", "additionalProperties", "patt
 // propertyKey is what the makers of models accept as the name of a property at the top.
 var propertyKey = regexp.MustCompile(`^[a-zA-Z0-9_.-]{1,64}$`)
 
-// inputSchema returns the schema of a tool as MCP has it, one of an object. In place of a missing schema, and of one that
-// can't be used, it returns one that takes any object. A schema that is not of an object, or that makers of models refuse,
-// is wrapped: the tool takes it as the member "arguments" then, and [unwrap] is to be called.
+// inputSchema returns the schema of a tool as MCP has it, one of an object. In place of a missing schema, and of one
+// that can't be used, it returns one that takes any object. A schema that is not of an object, or that makers of models
+// refuse, is wrapped: the tool takes it as the member "arguments" then, and [unwrap] is to be called.
 func inputSchema(raw json.RawMessage) (schema json.RawMessage, wrapped bool) {
 	if raw = bytes.TrimSpace(raw); len(raw) == 0 || len(raw) > maxSchema || !json.Valid(raw) || string(raw) == "null" {
 		return openSchema, false

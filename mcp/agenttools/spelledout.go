@@ -6,9 +6,9 @@ import (
 	"github.com/agora-relay/agora/internal/rawjson"
 )
 
-// anyJSON is the anyOf of a schema that takes anything, as one that says so. Hosts refuse a whole list of tools in which
-// the schema of one property is `true`, and some what says nothing; makers of models refuse lists of types, and lists
-// without items.
+// anyJSON is the anyOf of a schema that takes anything, as one that says so. Hosts refuse a whole list of tools in
+// which the schema of one property is `true`, and some what says nothing; makers of models refuse lists of types, and
+// lists without items.
 var anyJSON = []byte(`[{"type":"object"},` +
 	`{"type":"array","items":{"anyOf":[{"type":"object"},{"type":"string"},{"type":"number"},{"type":"boolean"}]}},` +
 	`{"type":"string"},{"type":"number"},{"type":"boolean"}]`)

@@ -80,7 +80,8 @@ func isStrings(v any) bool {
 	return ok && !slices.ContainsFunc(all, func(s any) bool { return !isString(s) }) && distinct(all)
 }
 
-// distinct reports whether a list of strings has each once. It is called with strings, or with what another check refuses.
+// distinct reports whether a list of strings has each once. It is called with strings, or with what another check
+// refuses.
 func distinct(all []any) bool {
 	seen := make(map[string]bool, len(all))
 	for _, v := range all {

@@ -25,7 +25,8 @@ const (
 	maxPreview        = 300         // bytes of a message that a notification has
 )
 
-// bell tells the model's host that messages have come. Nothing depends on it: a message stays in the mailbox, told or not.
+// bell tells the model's host that messages have come. Nothing depends on it: a message stays in the mailbox, told or
+// not.
 type bell struct {
 	h    *Host
 	wake chan struct{} // holds a token while there is something to tell
@@ -158,8 +159,8 @@ func (b *bell) meets(p *mcp.InitializeParams) {
 	b.channel = takes
 }
 
-// confirm is called when a call of a tool begins. Where no other call is under way the host has the results of all that went before: the replies in these were
-// seen.
+// confirm is called when a call of a tool begins. Where no other call is under way the host has the results of all that
+// went before: the replies in these were seen.
 func (b *bell) confirm() {
 	b.mu.Lock()
 	conn := b.conn

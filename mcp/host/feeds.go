@@ -64,7 +64,8 @@ func (s *feeds) start(f *feed) {
 	})
 }
 
-// enter joins a space, again and again while the cluster can't take the host in for the moment. A space that it can't be a member of is forgotten.
+// enter joins a space, again and again while the cluster can't take the host in for the moment. A space that it can't
+// be a member of is forgotten.
 func (s *feeds) enter(ctx context.Context, c *client.Client, f *feed) (*client.Space, error) {
 	for {
 		space, err := c.Join(ctx, f.name, f.where())
@@ -90,7 +91,8 @@ func (s *feeds) forget(f *feed) {
 	}
 }
 
-// join makes the host a member of a space and returns its feed; fresh reports that it was none. Its errors are for a model.
+// join makes the host a member of a space and returns its feed; fresh reports that it was none. Its errors are for a
+// model.
 func (s *feeds) join(ctx context.Context, name string, history int) (f *feed, fresh bool, err error) {
 	s.mu.Lock()
 	f = s.all[name]

@@ -19,18 +19,20 @@ type Config struct {
 	Client  client.Config // OnStatus and OnGap are the host's own; metadata say where it runs
 	Spaces  []string      // that it joins at its start
 	Version string        // of this program
-	// Why asks the cluster's operators' API what became of a message, by its id or position; its error is a sentence. nil: nobody is asked.
+	// Why asks the cluster's operators' API what became of a message, by its id or position; its error is a sentence.
+	// nil: nobody is asked.
 	Why    func(ctx context.Context, id string) (any, error)
 	Socket string // where Brief asks what waits; see [Socket]. Empty: nowhere
 	Log    *slog.Logger
-	// Passing is how long another connection has the agent's id before tools fail of it: a hook that looks into the mailbox has it for a moment. 2 s if zero.
+	// Passing is how long another connection has the agent's id before tools fail of it: a hook that looks into the
+	// mailbox has it for a moment. 2 s if zero.
 	Passing time.Duration
 	// Bare leaves out the host's own tools and its inbox: what else is added to the server is all it has.
 	Bare bool
 }
 
-// Host is an agent whose program is a model. It is an MCP server to the model's host, and has one connection to the cluster, which it makes again
-// whenever it is lost.
+// Host is an agent whose program is a model. It is an MCP server to the model's host, and has one connection to the
+// cluster, which it makes again whenever it is lost.
 type Host struct {
 	cfg    Config
 	link   *link
@@ -71,8 +73,8 @@ func ownPlace() json.RawMessage {
 	return b
 }
 
-// Serve speaks MCP over a transport, and is the agent, until the transport ends or ctx does. Tools of others come from a catalog, if it is not nil. What nobody has acknowledged stays in the
-// agent's mailbox. It is called once.
+// Serve speaks MCP over a transport, and is the agent, until the transport ends or ctx does. Tools of others come from
+// a catalog, if it is not nil. What nobody has acknowledged stays in the agent's mailbox. It is called once.
 func (h *Host) Serve(ctx context.Context, t mcp.Transport, others Catalog) error {
 	ctx, cancel := context.WithCancel(ctx)
 	var work sync.WaitGroup

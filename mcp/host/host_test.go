@@ -20,7 +20,8 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// TestToolsAreDescribedAsInTheGoldenFile holds what models read against testdata/tools.json. AGORA_UPDATE_DOCS=1 writes it.
+// TestToolsAreDescribedAsInTheGoldenFile holds what models read against testdata/tools.json. AGORA_UPDATE_DOCS=1 writes
+// it.
 func TestToolsAreDescribedAsInTheGoldenFile(t *testing.T) {
 	t.Parallel()
 	m := startModel(t, []string{"ws://127.0.0.1:1"}, "me", nil)
@@ -47,7 +48,8 @@ func TestToolsAreDescribedAsInTheGoldenFile(t *testing.T) {
 	}
 }
 
-// TestNoSchemaIsBare holds that each schema within those of the tools is an object that says something: hosts refuse `true`, and some `{}`.
+// TestNoSchemaIsBare holds that each schema within those of the tools is an object that says something: hosts refuse
+// `true`, and some `{}`.
 func TestNoSchemaIsBare(t *testing.T) {
 	t.Parallel()
 	m := startModel(t, []string{"ws://127.0.0.1:1"}, "me", nil)

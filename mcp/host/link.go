@@ -57,7 +57,8 @@ func (l *link) change() {
 	l.changed = make(chan struct{})
 }
 
-// run has use called with each client that is the agent, one after the other, until ctx ends. use returns when its client is over.
+// run has use called with each client that is the agent, one after the other, until ctx ends. use returns when its
+// client is over.
 func (l *link) run(ctx context.Context, use func(context.Context, *client.Client) error) {
 	for wait := minRedial; ctx.Err() == nil; wait = min(2*wait, maxRedial) {
 		dialling, cancel := context.WithTimeout(ctx, dialTime)

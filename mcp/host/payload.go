@@ -12,7 +12,8 @@ import (
 	"github.com/agora-relay/agora/internal/rawjson"
 )
 
-// body returns the payload of what is said: {"text":…}, or any JSON, both as they were spelled. Its error is for a model.
+// body returns the payload of what is said: {"text":…}, or any JSON, both as they were spelled. Its error is for a
+// model.
 func body(text spoken, payload anything) (json.RawMessage, error) {
 	switch {
 	case rawjson.Deeper(payload, maxLevels):

@@ -8,13 +8,15 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// Catalog is what keeps tools of others on a server: Prepare makes the first of them, for some seconds at most, and Serve keeps them until ctx ends.
+// Catalog is what keeps tools of others on a server: Prepare makes the first of them, for some seconds at most, and
+// Serve keeps them until ctx ends.
 type Catalog interface {
 	Prepare(ctx context.Context, s *mcp.Server) error
 	Serve(ctx context.Context, s *mcp.Server) error
 }
 
-// Present is the agent by whichever connection it has at the time. Each method waits some seconds for one, and fails with a sentence that says what to do where there is none.
+// Present is the agent by whichever connection it has at the time. Each method waits some seconds for one, and fails
+// with a sentence that says what to do where there is none.
 type Present struct{ h *Host }
 
 // Present returns the agent.

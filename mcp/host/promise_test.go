@@ -69,8 +69,8 @@ func (r *reader) look() int {
 	return len(shown)
 }
 
-// TestNothingIsLostToAHostThatDropsNotificationsAndDies has messages sent to a host that is killed again and again, between taking
-// and acknowledging, too. Every message is seen by some model of it, in order.
+// TestNothingIsLostToAHostThatDropsNotificationsAndDies has messages sent to a host that is killed again and again,
+// between taking and acknowledging, too. Every message is seen by some model of it, in order.
 func TestNothingIsLostToAHostThatDropsNotificationsAndDies(t *testing.T) {
 	t.Parallel()
 	const messages, lives = 60, 6
@@ -113,7 +113,8 @@ func TestNothingIsLostToAHostThatDropsNotificationsAndDies(t *testing.T) {
 	}
 }
 
-// TestAnAnswerThatItsHostDiedWithComesAgain has a host die right behind the answer to a question: the model may not have seen it.
+// TestAnAnswerThatItsHostDiedWithComesAgain has a host die right behind the answer to a question: the model may not
+// have seen it.
 func TestAnAnswerThatItsHostDiedWithComesAgain(t *testing.T) {
 	t.Parallel()
 	c := startCluster(t)

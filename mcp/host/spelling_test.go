@@ -94,7 +94,8 @@ func (w *wire) use(tool, arguments string) string {
 	return line
 }
 
-// TestValuesKeepTheirBytesInEveryTool says what a model says by each tool that says something, and hears what another agent says by each that hears.
+// TestValuesKeepTheirBytesInEveryTool says what a model says by each tool that says something, and hears what another
+// agent says by each that hears.
 func TestValuesKeepTheirBytesInEveryTool(t *testing.T) {
 	t.Parallel()
 	c := startCluster(t)

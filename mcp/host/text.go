@@ -14,14 +14,15 @@ import (
 	"github.com/agora-relay/agora/mcp/inbox"
 )
 
-// A result of a tool has what it says twice, as a structure and as text, and both together have at most maxResult bytes of JSON or so. contentRoom is what one of both
-// has for contents; what is longer is read on from where it was cut.
+// A result of a tool has what it says twice, as a structure and as text, and both together have at most maxResult bytes
+// of JSON or so. contentRoom is what one of both has for contents; what is longer is read on from where it was cut.
 const (
 	maxResult   = 8 << 10
 	contentRoom = 3 << 10
 )
 
-// cut returns what of a text begins at a byte, as much as fits into a JSON string of about so many bytes, and where the rest begins; 0 where there is none.
+// cut returns what of a text begins at a byte, as much as fits into a JSON string of about so many bytes, and where the
+// rest begins; 0 where there is none.
 func cut(text string, from, room int) (piece string, next int) {
 	from = min(max(from, 0), len(text))
 	for from < len(text) && !utf8.RuneStart(text[from]) {
@@ -54,8 +55,8 @@ func costOf(text string) (n int) {
 	return n
 }
 
-// textOf returns what a message says, as text: that of its payload where that is {"text":…}, else its payload as JSON; behind it what was streamed,
-// and what the stream ended with.
+// textOf returns what a message says, as text: that of its payload where that is {"text":…}, else its payload as JSON;
+// behind it what was streamed, and what the stream ended with.
 func textOf(it inbox.Item) string {
 	text := payloadText(it.Payload)
 	for _, more := range []string{it.Text, payloadText(it.End)} {
@@ -67,7 +68,8 @@ func textOf(it inbox.Item) string {
 	return text
 }
 
-// payloadText returns a payload as text: its "text" where that is all it has beside a request_id, a string as what it is, any other JSON as JSON.
+// payloadText returns a payload as text: its "text" where that is all it has beside a request_id, a string as what it
+// is, any other JSON as JSON.
 func payloadText(payload json.RawMessage) string {
 	trimmed := bytes.TrimSpace(payload)
 	switch {
@@ -87,7 +89,8 @@ func payloadText(payload json.RawMessage) string {
 // deepest is how deeply values are looked into, which is as deeply as anything decodes them.
 const deepest = 10000
 
-// plainText returns the text of an object that says nothing else: it has a text, or a request_id, or both, and each once.
+// plainText returns the text of an object that says nothing else: it has a text, or a request_id, or both, and each
+// once.
 func plainText(object []byte) (text string, ok bool) {
 	var raw []byte
 	all, texts, names := 0, 0, 0
@@ -131,7 +134,8 @@ func brief(err error) string {
 // maxBrief bounds what an error says, in bytes: it may name what was given.
 const maxBrief = 500
 
-// advised returns an error of the cluster as a sentence that says what to do. about is what was asked for, such as `agent "bob"`.
+// advised returns an error of the cluster as a sentence that says what to do. about is what was asked for, such as
+// `agent "bob"`.
 func advised(about string, err error) error {
 	e, ok := errors.AsType[*agora.Error](err)
 	switch {

@@ -16,8 +16,9 @@ import (
 // texter is a result of a tool.
 type texter interface{ text() string }
 
-// addTool adds a tool whose results have a short text, which text makes of them, beside their structure. What goes wrong is a result with isError. Values within its arguments and its
-// results keep their bytes: the library's own way to add a tool would spell them anew.
+// addTool adds a tool whose results have a short text, which text makes of them, beside their structure. What goes
+// wrong is a result with isError. Values within its arguments and its results keep their bytes: the library's own way
+// to add a tool would spell them anew.
 func addTool[In any, Out texter](h *Host, s *mcp.Server, t *mcp.Tool, f func(context.Context, *mcp.CallToolRequest, In) (Out, error)) {
 	described := *t
 	takes := schemaOf[In]()
@@ -51,7 +52,8 @@ func failure(err error) *mcp.CallToolResult {
 	return r
 }
 
-// arguments returns the arguments of a call, which must be as their schema says. One that is null counts as left out: that is how some models leave one out. The error is for a model.
+// arguments returns the arguments of a call, which must be as their schema says. One that is null counts as left out:
+// that is how some models leave one out. The error is for a model.
 func arguments[In any](raw json.RawMessage, schema *jsonschema.Resolved) (in In, err error) {
 	if len(bytes.TrimSpace(raw)) == 0 {
 		raw = json.RawMessage("{}")
@@ -75,7 +77,8 @@ func arguments[In any](raw json.RawMessage, schema *jsonschema.Resolved) (in In,
 	return in, err
 }
 
-// kindIn returns what a schema of this package looks at in a value, which is of what kind it is: an object or a list stands for each of its kind. nil for null.
+// kindIn returns what a schema of this package looks at in a value, which is of what kind it is: an object or a list
+// stands for each of its kind. nil for null.
 func kindIn(value json.RawMessage) (kind any) {
 	switch value[0] {
 	case '{':
@@ -110,8 +113,8 @@ func given(b []byte) []byte {
 	return bytes.Clone(b)
 }
 
-// spelled are the schemas of the types above, and of JSON of others. Each says of which types it may be, also where that
-// is any: hosts refuse schemas that say nothing, and makers of models lists of types, and lists without items.
+// spelled are the schemas of the types above, and of JSON of others. Each says of which types it may be, also where
+// that is any: hosts refuse schemas that say nothing, and makers of models lists of types, and lists without items.
 var spelled = map[reflect.Type]*jsonschema.Schema{
 	reflect.TypeFor[spoken](): {Type: "string"},
 	reflect.TypeFor[anything](): {AnyOf: slices.Insert(ofTypes("object", "string", "number", "boolean"), 1,

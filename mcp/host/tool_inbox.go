@@ -88,7 +88,8 @@ func (h *Host) readInbox(ctx context.Context, _ *mcp.CallToolRequest, in inboxIn
 	return out, nil
 }
 
-// arrived waits for messages, and for the connection where it is not there yet: without it nobody can say that the mailbox is empty.
+// arrived waits for messages, and for the connection where it is not there yet: without it nobody can say that the
+// mailbox is empty.
 func (h *Host) arrived(ctx context.Context, in inboxIn) error {
 	wait := seconds(in.WaitS, 0)
 	if _, err := h.link.client(ctx); err != nil && wait == 0 && len(h.inbox.Peek()) == 0 {
@@ -103,7 +104,8 @@ func (h *Host) arrived(ctx context.Context, in inboxIn) error {
 	return nil
 }
 
-// settleTime is how long a read that is not to wait waits all the same: what is on its way from the cluster comes in that time.
+// settleTime is how long a read that is not to wait waits all the same: what is on its way from the cluster comes in
+// that time.
 const settleTime = 200 * time.Millisecond
 
 // fill lists messages, as many as there is room for.
@@ -212,7 +214,8 @@ func (o inboxOut) text() string {
 // heads are the beginnings of the lines that results have of their own.
 var heads = []string{"[seq", "lost:", "taken?", "not connected", "no messages", "space", "older events"}
 
-// within returns a text as it stands behind a line that tells whose it is: what could be taken for another line of the result's own is indented.
+// within returns a text as it stands behind a line that tells whose it is: what could be taken for another line of the
+// result's own is indented.
 func within(text string) string {
 	lines := strings.Split(strings.NewReplacer("\r\n", "\n", "\r", "\n", "\u2028", "\n", "\u2029", "\n").Replace(text), "\n")
 	for i, line := range lines {

@@ -10,7 +10,8 @@ import (
 	"github.com/agora-relay/agora/internal/quote"
 )
 
-// trouble returns why there is no connection now, as a sentence that names the edges and says what to do; nil where there is one.
+// trouble returns why there is no connection now, as a sentence that names the edges and says what to do; nil where
+// there is one.
 func (l *link) trouble() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -58,8 +58,9 @@ func summarize(agent string, items []inbox.Item) Waiting {
 	return w
 }
 
-// Socket returns the path at which the host of an agent of a cluster, whose edges are named by urls, is asked on this machine. The directory is the user's own, and is made where it is not there; an error where
-// somebody else may write to it.
+// Socket returns the path at which the host of an agent of a cluster, whose edges are named by urls, is asked on this
+// machine. The directory is the user's own, and is made where it is not there; an error where somebody else may write
+// to it.
 func Socket(urls, agent string) (string, error) {
 	dir := filepath.Join(cmp.Or(os.Getenv("XDG_RUNTIME_DIR"), os.TempDir()), fmt.Sprintf("agora-%d", os.Getuid()))
 	if err := os.MkdirAll(dir, 0o700); err != nil {
@@ -76,8 +77,8 @@ func Socket(urls, agent string) (string, error) {
 	return filepath.Join(dir, fmt.Sprintf("%x.sock", sum[:8])), nil
 }
 
-// answerAt has whoever connects to a socket told what waits, until the function that it returns is called. Where it can't, it says so in the log: then the host is not
-// asked.
+// answerAt has whoever connects to a socket told what waits, until the function that it returns is called. Where it
+// can't, it says so in the log: then the host is not asked.
 func (h *Host) answerAt(ctx context.Context, path string) (stop func()) {
 	os.Remove(path) // of a process that is no more: this one is the agent now
 	var lc net.ListenConfig
@@ -120,8 +121,8 @@ func AskHost(ctx context.Context, path string) (w Waiting, err error) {
 	return w, err
 }
 
-// Look connects as the agent, for as long as it takes to see what waits, and acknowledges nothing. It is for when no host is the agent: AGENT_EXISTS
-// where another connection is.
+// Look connects as the agent, for as long as it takes to see what waits, and acknowledges nothing. It is for when no
+// host is the agent: AGENT_EXISTS where another connection is.
 func Look(ctx context.Context, cfg client.Config) (Waiting, error) {
 	c, err := client.Dial(ctx, cfg)
 	if err != nil {

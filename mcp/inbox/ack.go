@@ -7,8 +7,8 @@ import (
 	"github.com/agora-relay/agora/client"
 )
 
-// Ack acknowledges the messages up to a position that were shown and are whole, and returns how many these are. left is how many up to there are
-// not acknowledged, as nobody has seen them, or they are still being written.
+// Ack acknowledges the messages up to a position that were shown and are whole, and returns how many these are. left is
+// how many up to there are not acknowledged, as nobody has seen them, or they are still being written.
 func (b *Inbox) Ack(upTo uint64) (acknowledged, left int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -54,7 +54,8 @@ func (b *Inbox) drop(which func(*entry) bool) {
 	}
 }
 
-// Message returns the message at a position, if it is held, or was acknowledged not long ago: it may still be answered, and read on.
+// Message returns the message at a position, if it is held, or was acknowledged not long ago: it may still be answered,
+// and read on.
 func (b *Inbox) Message(seq uint64) (Item, *client.Message, bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -78,9 +79,10 @@ func (b *Inbox) Answered(seq uint64) {
 // question names a reply that is waited for: who gives it, and the request, or the stream that asked, that it answers.
 type question struct{ from, id string }
 
-// Await waits for the reply of an agent to a request, and for all of its text. progress is told what there is of it, whenever that has grown; it may
-// be nil. When ctx ends first, the error is that of ctx, the Item what there is, and the reply is for List. A reply that was returned whole is for AckGiven, and is
-// returned again as long as Message would.
+// Await waits for the reply of an agent to a request, and for all of its text. progress is told what there is of it,
+// whenever that has grown; it may be nil. When ctx ends first, the error is that of ctx, the Item what there is, and
+// the reply is for List. A reply that was returned whole is for AckGiven, and is returned again as long as Message
+// would.
 func (b *Inbox) Await(ctx context.Context, from, requestID string, progress func(Item)) (Item, error) {
 	q := question{from, requestID}
 	b.await(q, 1)

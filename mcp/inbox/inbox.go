@@ -23,7 +23,8 @@ const (
 	maxRecentBytes = 4 << 20
 )
 
-// Inbox holds the messages of an agent that nobody has acknowledged, in order. Its methods may be called by many goroutines at a time.
+// Inbox holds the messages of an agent that nobody has acknowledged, in order. Its methods may be called by many
+// goroutines at a time.
 type Inbox struct {
 	cfg Config
 
@@ -48,8 +49,8 @@ func New(cfg Config) *Inbox {
 	return &Inbox{cfg: cfg, awaited: map[question]int{}, changed: make(chan struct{})}
 }
 
-// Run takes in what a client receives until ctx ends or the client is over, and returns why. What an earlier run has left is forgotten: what of
-// it was not acknowledged comes again. It is not called twice at a time.
+// Run takes in what a client receives until ctx ends or the client is over, and returns why. What an earlier run has
+// left is forgotten: what of it was not acknowledged comes again. It is not called twice at a time.
 func (b *Inbox) Run(ctx context.Context, c *client.Client) error {
 	var work sync.WaitGroup
 	defer work.Wait()
@@ -112,8 +113,9 @@ func (b *Inbox) change() {
 	b.changed = make(chan struct{})
 }
 
-// List returns the messages behind a position that are not acknowledged, the first of them, and how many more there are. It takes note that these were
-// shown. Replies that somebody waits for by Await, or has got by it, are not among them.
+// List returns the messages behind a position that are not acknowledged, the first of them, and how many more there
+// are. It takes note that these were shown. Replies that somebody waits for by Await, or has got by it, are not among
+// them.
 func (b *Inbox) List(after uint64, limit int) (items []Item, more int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -23,8 +23,8 @@ func geminiContext(event, text string) any {
 // Events returns the events that [Context] knows, sorted: those of Gemini CLI and of Cursor.
 func Events() []string { return slices.Sorted(maps.Keys(contexts)) }
 
-// Context returns the JSON, in one line, by which a hook adds text to the context of the model, and nothing for a text that is
-// empty but for white space. An event that is none of [Events] is an error.
+// Context returns the JSON, in one line, by which a hook adds text to the context of the model, and nothing for a text
+// that is empty but for white space. An event that is none of [Events] is an error.
 func Context(event, text string) ([]byte, error) {
 	answer := contexts[event]
 	if answer == nil {

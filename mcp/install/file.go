@@ -26,8 +26,8 @@ type File struct {
 type change interface {
 	// text returns what to add, to be pasted.
 	text() string
-	// apply returns what the file has with it, which is content itself where it has it already. It fails where it has another
-	// entry of that name, or is not of the form that the host reads.
+	// apply returns what the file has with it, which is content itself where it has it already. It fails where it has
+	// another entry of that name, or is not of the form that the host reads.
 	apply(content []byte) ([]byte, error)
 }
 
@@ -45,8 +45,9 @@ type Edit struct {
 	after  []byte // nil for none
 }
 
-// Edit reads the file and returns the change to it. It changes nothing. It fails where the file can't be read, is not of the form
-// that the host reads, has another entry of that name, or is reached by a link that leads out of the project, or out of the user's home.
+// Edit reads the file and returns the change to it. It changes nothing. It fails where the file can't be read, is not
+// of the form that the host reads, has another entry of that name, or is reached by a link that leads out of the
+// project, or out of the user's home.
 func (f File) Edit() (Edit, error) {
 	e := Edit{File: f}
 	var err error
@@ -70,7 +71,8 @@ func (f File) Edit() (Edit, error) {
 // place is a file without links: a directory that is not left, and the file's name in it.
 type place struct{ root, name string }
 
-// behindLinks returns where a file is, or would be, behind all links that lead there. It fails where one leads out of the root.
+// behindLinks returns where a file is, or would be, behind all links that lead there. It fails where one leads out of
+// the root.
 func (f File) behindLinks() (place, error) {
 	root, err := filepath.EvalSymlinks(f.root)
 	if err != nil {
@@ -115,8 +117,9 @@ func (e Edit) Changes() bool {
 	return (e.before == nil) != (e.after == nil) || !bytes.Equal(e.before, e.after)
 }
 
-// Write makes the change where there is one. A file of which nothing is left is removed. Readers see the file of before or the whole one of after. Its mode stays; a new one is
-// for its owner alone where it is a user's. Directories are made. It fails where the file was changed since it was read, and where a link leads out of the project by now.
+// Write makes the change where there is one. A file of which nothing is left is removed. Readers see the file of before
+// or the whole one of after. Its mode stays; a new one is for its owner alone where it is a user's. Directories are
+// made. It fails where the file was changed since it was read, and where a link leads out of the project by now.
 func (e Edit) Write() error {
 	if !e.Changes() {
 		return nil

@@ -59,7 +59,8 @@ func New(c Config) (Plan, error) {
 	return p, nil
 }
 
-// Auto begins what stands for an agent's id where several people have a file: "auto:NAME" is NAME, and the name of the user who starts the host.
+// Auto begins what stands for an agent's id where several people have a file: "auto:NAME" is NAME, and the name of the
+// user who starts the host.
 const Auto = "auto"
 
 // whose says who is the agent.
@@ -84,7 +85,8 @@ func OfUser(host string, scope Scope) bool {
 	return Config{Host: host, Scope: scope}.withDefaults().Scope == User
 }
 
-// rootOf returns the directory that no link of a file leads out of: the project, the user's home, or where the user has said that a host has its own.
+// rootOf returns the directory that no link of a file leads out of: the project, the user's home, or where the user has
+// said that a host has its own.
 func (c Config) rootOf(path string) string {
 	root := c.Dir
 	if c.Scope == User {

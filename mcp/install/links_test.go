@@ -8,7 +8,8 @@ import (
 	"testing"
 )
 
-// A project may be anybody's: what it has in place of a configuration must not lead the user who writes there to a file of his own.
+// A project may be anybody's: what it has in place of a configuration must not lead the user who writes there to a file
+// of his own.
 func TestNoLinkLeadsOutOfTheProject(t *testing.T) {
 	for about, links := range map[string]map[string]string{ // from a path in the project, to where
 		"a file":                        {".gemini/settings.json": "../../home/target.json"},

@@ -133,7 +133,8 @@ func TestATableIsAppendedAndAllElseStaysByteForByte(t *testing.T) {
 	}
 }
 
-// Codex hands a server few variables, and a hook all of them: both look for the server's socket in the directory that one of them names.
+// Codex hands a server few variables, and a hook all of them: both look for the server's socket in the directory that
+// one of them names.
 func TestAServerOfCodexHasItsSocketWhereHooksLook(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t, "codex", Project)

@@ -15,7 +15,8 @@ type member struct {
 	value json.RawMessage
 }
 
-// parseObject returns the object that valid JSON is; nil is an empty one. It fails where that is no object, or a name stands twice in it.
+// parseObject returns the object that valid JSON is; nil is an empty one. It fails where that is no object, or a name
+// stands twice in it.
 func parseObject(raw json.RawMessage) (o object, err error) {
 	if raw == nil {
 		return nil, nil

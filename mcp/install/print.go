@@ -23,8 +23,8 @@ func (p Plan) Print(out io.Writer) error {
 	return p.printNotes(out)
 }
 
-// Write changes the files, and writes to out which of them it has changed. Where one of them can't be read, or does not take the
-// change, it changes none, and the error says why.
+// Write changes the files, and writes to out which of them it has changed. Where one of them can't be read, or does not
+// take the change, it changes none, and the error says why.
 func (p Plan) Write(out io.Writer) error {
 	var edits []Edit
 	for _, f := range p.Files {

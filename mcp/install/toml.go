@@ -16,8 +16,9 @@ type tomlTable struct {
 	server
 }
 
-// socketsIn is the variable that names where the server has the socket at which hooks ask it. Codex hands a server only the variables
-// that are listed, and a hook all: without it the two look in different places, and a hook has nothing to tell.
+// socketsIn is the variable that names where the server has the socket at which hooks ask it. Codex hands a server only
+// the variables that are listed, and a hook all: without it the two look in different places, and a hook has nothing to
+// tell.
 const socketsIn = "XDG_RUNTIME_DIR"
 
 func (t tomlTable) text() string {
@@ -34,7 +35,8 @@ func tomlString(s string) string {
 	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(s) + `"`
 }
 
-// inline is where all servers are one value. A document that has this in some text is refused in vain, and nothing is lost.
+// inline is where all servers are one value. A document that has this in some text is refused in vain, and nothing is
+// lost.
 var inline = regexp.MustCompile(`(?m)^[ \t]*(mcp_servers|"mcp_servers"|'mcp_servers')[ \t]*=`)
 
 // apply appends the table: what stands there, comments too, stays as it is, byte for byte.

@@ -11,8 +11,9 @@ import (
 	"strings"
 )
 
-// Removal returns what takes a host's configuration away again: the server of that name, and the hooks and rules that [New] adds beside it. It reads the host's files, and writes nothing.
-// Program, Agent, URL, TokenFile and Spaces are those of the server that is there; where it is not there any more, those that are given.
+// Removal returns what takes a host's configuration away again: the server of that name, and the hooks and rules that
+// [New] adds beside it. It reads the host's files, and writes nothing. Program, Agent, URL, TokenFile and Spaces are
+// those of the server that is there; where it is not there any more, those that are given.
 func Removal(c Config) (Plan, error) {
 	p, err := New(c)
 	if err != nil {
@@ -222,7 +223,8 @@ func without(raw json.RawMessage, command string) json.RawMessage {
 // header begins a table of TOML.
 var header = regexp.MustCompile(`^[ \t]*\[`)
 
-// remove returns a document without the table, and those below it; nil where that is all it has. All else stays as it is, byte for byte.
+// remove returns a document without the table, and those below it; nil where that is all it has. All else stays as it
+// is, byte for byte.
 func (t tomlTable) remove(content []byte) ([]byte, error) {
 	have, err := t.servers(content)
 	if err != nil {

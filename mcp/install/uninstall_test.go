@@ -7,7 +7,8 @@ import (
 	"testing"
 )
 
-// removes takes away what was written, and returns what is said of that. The configuration that it is given names neither the agent nor where the cluster is.
+// removes takes away what was written, and returns what is said of that. The configuration that it is given names
+// neither the agent nor where the cluster is.
 func (m *machine) removes() string {
 	m.t.Helper()
 	c := m.Config

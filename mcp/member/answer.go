@@ -13,8 +13,10 @@ const (
 	maxPiece = 32 << 10
 )
 
-// answer is the reply to one call. It is whole, unless the tool tells of its progress or the result is long: then it is streamed. Progress is chunks, and the result the payload of the end.
-// A long result is the text of the chunks; where progress has come before it, the payload of the end says at which byte of them it begins: {"result_at":n}. One goroutine uses it.
+// answer is the reply to one call. It is whole, unless the tool tells of its progress or the result is long: then it is
+// streamed. Progress is chunks, and the result the payload of the end. A long result is the text of the chunks; where
+// progress has come before it, the payload of the end says at which byte of them it begins: {"result_at":n}. One
+// goroutine uses it.
 type answer struct {
 	m      *Member
 	msg    *client.Message

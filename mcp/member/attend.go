@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// attend follows the tools of a session for as long as that lasts, and returns nil then. Where the server tells changes no more, though it can be called, it returns another session to
-// take its place.
+// attend follows the tools of a session for as long as that lasts, and returns nil then. Where the server tells changes
+// no more, though it can be called, it returns another session to take its place.
 func (m *Member) attend(ctx context.Context, s *session) *session {
 	signal(s.changed) // what has changed since the last session is read
 	var wait <-chan time.Time
@@ -38,7 +38,8 @@ func (m *Member) attend(ctx context.Context, s *session) *session {
 	}
 }
 
-// renew opens a session in the place of one that is told no changes any more; nil where that fails, or is too soon after the last time.
+// renew opens a session in the place of one that is told no changes any more; nil where that fails, or is too soon
+// after the last time.
 func (m *Member) renew(ctx context.Context, s *session) *session {
 	if time.Since(s.begun) < steady && !s.waited {
 		s.waited = true

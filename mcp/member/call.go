@@ -63,7 +63,8 @@ func (m *Member) take(ctx context.Context, msg *client.Message, tool string, arg
 	a.end(payload)
 }
 
-// nameBeside has a request that is named beside its payload be answered in the same way: then an answer that is an object stays as the tool has written it.
+// nameBeside has a request that is named beside its payload be answered in the same way: then an answer that is an
+// object stays as the tool has written it.
 func nameBeside(msg *client.Message) {
 	payload := msg.Payload
 	if msg.Payload = nil; msg.RequestID() == "" {
@@ -84,7 +85,8 @@ func (m *Member) speaking(ctx context.Context) (context.Context, func()) {
 	return said, func() { stop(); end() }
 }
 
-// toolCall returns the tool that a message calls, and its arguments; false where it is no such call. It reads what edges have read when they checked the call, and nothing else.
+// toolCall returns the tool that a message calls, and its arguments; false where it is no such call. It reads what
+// edges have read when they checked the call, and nothing else.
 func toolCall(msg *client.Message) (tool string, arguments json.RawMessage, is bool) {
 	if msg.IsReply || msg.Stream || msg.Media != "" {
 		return "", nil, false
@@ -95,7 +97,8 @@ func toolCall(msg *client.Message) (tool string, arguments json.RawMessage, is b
 // attempts is how often a call is made that the server was never handed.
 const attempts = 3
 
-// ask has the server make a call, waits for it to be there if need be, and returns the payload that answers it. What the server tells of its progress goes to the answer.
+// ask has the server make a call, waits for it to be there if need be, and returns the payload that answers it. What
+// the server tells of its progress goes to the answer.
 func (m *Member) ask(ctx context.Context, a *answer, tool string, arguments json.RawMessage) (json.RawMessage, error) {
 	p := &mcp.CallToolParams{Name: tool, Arguments: json.RawMessage(`{}`)}
 	switch text := bytes.TrimSpace(arguments); {
@@ -122,7 +125,8 @@ func (m *Member) ask(ctx context.Context, a *answer, tool string, arguments json
 	}
 }
 
-// call makes a call, and returns when it is answered, ctx has ended or the session. The error is errNotHanded where the server has never seen the call.
+// call makes a call, and returns when it is answered, ctx has ended or the session. The error is errNotHanded where the
+// server has never seen the call.
 func (s *session) call(ctx context.Context, a *answer, p *mcp.CallToolParams) (*mcp.CallToolResult, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)

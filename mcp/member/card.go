@@ -16,7 +16,8 @@ import (
 	"github.com/agora-relay/agora/client"
 )
 
-// idOf returns the agent id that the name of a server makes: without what ids may not have. INVALID_REQUEST where nothing is left.
+// idOf returns the agent id that the name of a server makes: without what ids may not have. INVALID_REQUEST where
+// nothing is left.
 func idOf(r *mcp.InitializeResult) (string, error) {
 	name := ""
 	if r.ServerInfo != nil {
@@ -44,7 +45,8 @@ func cut(s string, most int) string {
 	return string([]rune(s)[:most])
 }
 
-// card reads the tools of a session, and returns what the directory is to say. It does not last longer than a start may.
+// card reads the tools of a session, and returns what the directory is to say. It does not last longer than a start
+// may.
 func (m *Member) card(ctx context.Context, s *session) (client.Card, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, m.cfg.StartTimeout, errSlowStart)
 	defer cancel()
@@ -64,7 +66,8 @@ func (m *Member) card(ctx context.Context, s *session) (client.Card, error) {
 	return card, nil
 }
 
-// skills returns tools as the directory has them. What can't stand there is left out, and logged once: a schema, or where it must be the tool.
+// skills returns tools as the directory has them. What can't stand there is left out, and logged once: a schema, or
+// where it must be the tool.
 func (m *Member) skills(tools []*mcp.Tool) (all []agora.Skill) {
 	for _, t := range tools {
 		skill := agora.Skill{Name: t.Name, Description: cut(t.Description, agora.MaxDescription), Schema: schemaOf(t)}

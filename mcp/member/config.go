@@ -19,7 +19,8 @@ const (
 	maxText   = 4096    // runes of an error
 )
 
-// Config sets up a member. Client.URLs and one of Command and URL are required; the zero value of everything else works.
+// Config sets up a member. Client.URLs and one of Command and URL are required; the zero value of everything else
+// works.
 type Config struct {
 	Client client.Config // how it connects to the cluster; Agent may be empty: then it is the name of the server. Card, Handlers and OnStatus are the member's own
 

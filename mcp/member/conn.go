@@ -24,8 +24,9 @@ const maxAsked = 64
 // errTooLarge is what a call ends with whose answer is larger than a line may be.
 var errTooLarge = errors.New("the answer is too large")
 
-// conn carries JSON-RPC over the pipes of a process, a message to a line. What the process writes besides is passed over: no line ends the connection, and none is kept that is longer
-// than maxLine. It is both the transport and its only connection.
+// conn carries JSON-RPC over the pipes of a process, a message to a line. What the process writes besides is passed
+// over: no line ends the connection, and none is kept that is longer than maxLine. It is both the transport and its
+// only connection.
 type conn struct {
 	lines  *stdio.Lines      // Read's own, as the next
 	queue  []jsonrpc.Message // of a line
@@ -55,7 +56,8 @@ func (c *conn) Connect(context.Context) (mcp.Connection, error) { return c, nil 
 // SessionID returns "": a process is its own session.
 func (c *conn) SessionID() string { return "" }
 
-// Read returns the next message that matters, and io.EOF once the process writes no more. It blocks until there is one; the end of the process unblocks it.
+// Read returns the next message that matters, and io.EOF once the process writes no more. It blocks until there is one;
+// the end of the process unblocks it.
 func (c *conn) Read(context.Context) (jsonrpc.Message, error) {
 	for {
 		if len(c.queue) > 0 {
@@ -83,7 +85,8 @@ func (c *conn) Read(context.Context) (jsonrpc.Message, error) {
 	}
 }
 
-// take queues the messages of a line that matter: there should be one. A byte order mark before the first is passed over.
+// take queues the messages of a line that matter: there should be one. A byte order mark before the first is passed
+// over.
 func (c *conn) take(line []byte) {
 	values := json.NewDecoder(bytes.NewReader(bytes.TrimPrefix(line, []byte("\xef\xbb\xbf"))))
 	for {
@@ -106,7 +109,8 @@ func (c *conn) take(line []byte) {
 	}
 }
 
-// matters reports whether the session needs a message. What it does not is dropped here, as the session would queue it without bound.
+// matters reports whether the session needs a message. What it does not is dropped here, as the session would queue it
+// without bound.
 func (c *conn) matters(m jsonrpc.Message) bool {
 	r, ok := m.(*jsonrpc.Request)
 	if !ok {
@@ -127,7 +131,8 @@ func (c *conn) matters(m jsonrpc.Message) bool {
 	return false
 }
 
-// Ids of answers, where clients find them: before a long result, or behind it. They are numbers, as our requests have them.
+// Ids of answers, where clients find them: before a long result, or behind it. They are numbers, as our requests have
+// them.
 var (
 	idBefore = regexp.MustCompile(`^\s*\{\s*(?:"jsonrpc"\s*:\s*"2\.0"\s*,\s*)?"id"\s*:\s*(\d{1,15})\s*,`)
 	idBehind = regexp.MustCompile(`,\s*"id"\s*:\s*(\d{1,15})\s*(?:,\s*"jsonrpc"\s*:\s*"2\.0"\s*)?\}\s*$`)

@@ -9,7 +9,8 @@ import (
 	"github.com/agora-relay/agora/client"
 )
 
-// Bytes of a card: how many edges take unless they are told otherwise, less what stands in it beside the tools; and how few are tried.
+// Bytes of a card: how many edges take unless they are told otherwise, less what stands in it beside the tools; and how
+// few are tried.
 const (
 	maxCard = 248 << 10
 	minCard = 1 << 10
@@ -37,7 +38,8 @@ func tooLarge(err error) bool {
 	return e.Code == agora.MessageTooLarge || e.Code == agora.InvalidRequest && strings.Contains(e.Message, "larger than")
 }
 
-// fit returns a card that is no larger than a limit: the largest schemas are left out, then descriptions, then the last tools.
+// fit returns a card that is no larger than a limit: the largest schemas are left out, then descriptions, then the last
+// tools.
 func (m *Member) fit(card client.Card, limit int) client.Card {
 	card.Tools = append([]agora.Skill(nil), card.Tools...)
 	for size(card) > limit {
@@ -73,7 +75,8 @@ func largest(tools []agora.Skill, of func(agora.Skill) int) int {
 	return at
 }
 
-// refresh reads the tools of a session again, and tells the cluster where they have changed. Changes that follow each other closely are read once.
+// refresh reads the tools of a session again, and tells the cluster where they have changed. Changes that follow each
+// other closely are read once.
 func (m *Member) refresh(ctx context.Context, s *session) error {
 	if !s.settle() {
 		return s.ended()

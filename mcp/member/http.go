@@ -15,7 +15,8 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// httpLink is the HTTP of one session: it bounds what is read of answers, and sees when the server is gone, or no longer tells what changes. What it carries ends with the session's life.
+// httpLink is the HTTP of one session: it bounds what is read of answers, and sees when the server is gone, or no
+// longer tells what changes. What it carries ends with the session's life.
 type httpLink struct {
 	base *http.Transport
 	life context.Context
@@ -85,7 +86,8 @@ func (b *body) Close() error {
 	return b.ReadCloser.Close()
 }
 
-// bound reads a whole answer of at most maxLine bytes. In place of a larger one there is an error that ends its call alone.
+// bound reads a whole answer of at most maxLine bytes. In place of a larger one there is an error that ends its call
+// alone.
 func (b *body) bound(r *http.Request, resp *http.Response) error {
 	text, err := io.ReadAll(io.LimitReader(b.ReadCloser, maxLine+1))
 	b.Close()

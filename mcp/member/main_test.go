@@ -89,7 +89,8 @@ func stay(file string) {
 	}
 }
 
-// serveOld is a server of the legacy protocol by hand, which ends where the first message is not the handshake. Each of its lines has a byte order mark, and two messages.
+// serveOld is a server of the legacy protocol by hand, which ends where the first message is not the handshake. Each of
+// its lines has a byte order mark, and two messages.
 func serveOld() {
 	in := bufio.NewScanner(os.Stdin)
 	for in.Scan() {
@@ -103,7 +104,8 @@ func serveOld() {
 const byHand = `{"tools":[{"name":"now","inputSchema":{"type":"object"}},` +
 	`{"inputSchema":{"type":"object","title":"<","properties":{"z":{"maximum":18446744073709551615},"a":{"multipleOf":1.10}}},"name":"say"}]}`
 
-// answerByHand is what a server by hand answers to a message: the tool "say" returns the result that it is called with as a text, byte for byte.
+// answerByHand is what a server by hand answers to a message: the tool "say" returns the result that it is called with
+// as a text, byte for byte.
 func answerByHand(message []byte) string {
 	var q struct {
 		ID     json.RawMessage

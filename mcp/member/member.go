@@ -38,8 +38,10 @@ func New(cfg Config) (*Member, error) {
 	return &Member{cfg: cfg, slots: make(chan struct{}, cfg.MaxCalls), said: map[string]bool{}, limit: maxCard}, nil
 }
 
-// Run makes the server an agent of the cluster until ctx ends, and returns nil then. It is an error where the server does not come to be, or no edge takes the agent: AGENT_EXISTS where another
-// connection is that agent already; and where the client is over, why. At the end calls in hand end with an error, and the server has ended when it returns. It is called once.
+// Run makes the server an agent of the cluster until ctx ends, and returns nil then. It is an error where the server
+// does not come to be, or no edge takes the agent: AGENT_EXISTS where another connection is that agent already; and
+// where the client is over, why. At the end calls in hand end with an error, and the server has ended when it returns.
+// It is called once.
 func (m *Member) Run(ctx context.Context) error {
 	s, err := m.open(ctx, "")
 	if err != nil {

@@ -24,10 +24,12 @@ type process struct {
 // maxStderrLine is how many bytes of a line of a server's stderr are logged.
 const maxStderrLine = 4096
 
-// afterwards is how long the pipes of a process that has ended are read: longer only where something that it has started left its group.
+// afterwards is how long the pipes of a process that has ended are read: longer only where something that it has
+// started left its group.
 const afterwards = time.Second
 
-// startProcess starts a command with an environment of PATH and env alone. What it writes to stderr goes to the log. The caller owes it a call of stop.
+// startProcess starts a command with an environment of PATH and env alone. What it writes to stderr goes to the log.
+// The caller owes it a call of stop.
 func startProcess(command, env []string, log *slog.Logger) (*process, error) {
 	p := &process{cmd: exec.Command(command[0], command[1:]...), done: make(chan struct{})}
 	p.cmd.Env = append([]string{"PATH=" + os.Getenv("PATH")}, env...)
@@ -88,8 +90,8 @@ func (p *process) wait() {
 	close(p.done)
 }
 
-// stop ends the process: its stdin is closed; after a grace it gets SIGTERM, and after another one SIGKILL, all of its group. It returns when the process has ended and
-// nothing of it is read any more.
+// stop ends the process: its stdin is closed; after a grace it gets SIGTERM, and after another one SIGKILL, all of its
+// group. It returns when the process has ended and nothing of it is read any more.
 func (p *process) stop(grace time.Duration) {
 	p.stdin.Close()
 	if !p.endsIn(grace) {

@@ -7,7 +7,8 @@ import (
 	"syscall"
 )
 
-// ownGroup has a command start in a process group of its own: what it starts ends with it, and a Ctrl-C at our terminal does not reach it.
+// ownGroup has a command start in a process group of its own: what it starts ends with it, and a Ctrl-C at our terminal
+// does not reach it.
 func ownGroup(cmd *exec.Cmd) { cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} }
 
 // terminateGroup sends SIGTERM to a command that was started and all of its group.

@@ -12,8 +12,9 @@ import (
 	"github.com/agora-relay/agora/internal/rawjson"
 )
 
-// payloadOf returns a result as the payload of a reply, each value as the server has spelled it: what it says as JSON where it has such, else its text as a string, where that is all. One image, or other
-// bytes, is {"media","data"} in base64; what is more than one content is {"content":[…]}, each as MCP has it. A result that is an error is one.
+// payloadOf returns a result as the payload of a reply, each value as the server has spelled it: what it says as JSON
+// where it has such, else its text as a string, where that is all. One image, or other bytes, is {"media","data"} in
+// base64; what is more than one content is {"content":[…]}, each as MCP has it. A result that is an error is one.
 func payloadOf(r *mcp.CallToolResult) (json.RawMessage, error) {
 	said, ok := contentsOf(written(r.Meta))
 	switch {

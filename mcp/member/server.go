@@ -28,8 +28,8 @@ func (v *server) use(s *session) {
 	}
 }
 
-// acquire returns a session for a call; the caller owes it a Done of its calls. It blocks while the server is being started again, for a wait at most: then it is an UNAVAILABLE error. When ctx
-// ends it returns its cause.
+// acquire returns a session for a call; the caller owes it a Done of its calls. It blocks while the server is being
+// started again, for a wait at most: then it is an UNAVAILABLE error. When ctx ends it returns its cause.
 func (v *server) acquire(ctx context.Context, wait time.Duration) (*session, error) {
 	late := time.NewTimer(wait)
 	defer late.Stop()
@@ -66,8 +66,8 @@ func (v *server) take() (s *session, ended, other <-chan struct{}) {
 // steady is how long a server must have run for its next end to be the first one again.
 const steady = 10 * time.Second
 
-// watch keeps a server there, beginning with a session, until ctx ends. It starts the server again when that ends, and tells the cluster when its tools change. When it returns, no server
-// is there.
+// watch keeps a server there, beginning with a session, until ctx ends. It starts the server again when that ends, and
+// tells the cluster when its tools change. When it returns, no server is there.
 func (m *Member) watch(ctx context.Context, s *session) {
 	var leaving sync.WaitGroup
 	defer leaving.Wait()

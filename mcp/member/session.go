@@ -14,7 +14,8 @@ import (
 	"github.com/agora-relay/agora/internal/pause"
 )
 
-// legacy is the newest protocol of the generation that begins with a handshake. A server that does not understand the first message of the newer one may end, or say nothing.
+// legacy is the newest protocol of the generation that begins with a handshake. A server that does not understand the
+// first message of the newer one may end, or say nothing.
 const legacy = "2025-11-25"
 
 // errEnded is why a session can't be used any more; errSlowStart why it was never there.
@@ -43,8 +44,8 @@ type session struct {
 	waited  bool // before it was replaced
 }
 
-// open starts the server, or connects to it, and returns once it has answered. ctx bounds that alone. Where the server does not understand the newest protocol, it is asked in the
-// legacy one, by a start of its own.
+// open starts the server, or connects to it, and returns once it has answered. ctx bounds that alone. Where the server
+// does not understand the newest protocol, it is asked in the legacy one, by a start of its own.
 func (m *Member) open(ctx context.Context, version string) (*session, error) {
 	s, err := m.attempt(ctx, version, version == "")
 	if err == nil || version != "" || ctx.Err() != nil || errors.Is(err, errNoStart) {
@@ -138,7 +139,8 @@ func (s *session) abort() {
 	}
 }
 
-// close ends the session in order, and the server where it is a process. Whoever calls has seen to it that no call is in hand. It returns when nothing of it runs.
+// close ends the session in order, and the server where it is a process. Whoever calls has seen to it that no call is
+// in hand. It returns when nothing of it runs.
 func (s *session) close(grace time.Duration) {
 	if s.ClientSession != nil {
 		_ = s.Close()

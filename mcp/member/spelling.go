@@ -11,11 +11,12 @@ import (
 	"github.com/agora-relay/agora/internal/rawjson"
 )
 
-// asWritten is the member of _meta in which a session carries what a server has said as it has written it: the library decodes it, and numbers lose digits, members their order, and
-// text half surrogate pairs.
+// asWritten is the member of _meta in which a session carries what a server has said as it has written it: the library
+// decodes it, and numbers lose digits, members their order, and text half surrogate pairs.
 const asWritten = "agora/as-written"
 
-// keepSpelling returns a message of a server in which the result of a tool, and the schemas of tools, also stand as they were written. Any other message stays as it is.
+// keepSpelling returns a message of a server in which the result of a tool, and the schemas of tools, also stand as
+// they were written. Any other message stays as it is.
 func keepSpelling(message []byte) []byte {
 	result := rawjson.Member(message, "result")
 	var kept []byte

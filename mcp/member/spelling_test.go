@@ -44,7 +44,8 @@ func asEvents(w http.ResponseWriter, data string) {
 	fmt.Fprint(w, ": hello\r\nevent: message\r\n"+data+"\r\n\r\n")
 }
 
-// TestValuesKeepTheirBytesToAndFromAServer holds, over each transport, that arguments reach a server as they were said, and results their caller as the server has written them.
+// TestValuesKeepTheirBytesToAndFromAServer holds, over each transport, that arguments reach a server as they were said,
+// and results their caller as the server has written them.
 func TestValuesKeepTheirBytesToAndFromAServer(t *testing.T) {
 	t.Parallel()
 	for name, config := range map[string]func(t *testing.T, s *site) member.Config{

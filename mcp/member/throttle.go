@@ -9,7 +9,8 @@ import (
 // quietTime is between two lines of the log that say the same of one server.
 const quietTime = time.Minute
 
-// throttle logs what a server writes that is no message, which may be any number of times: the first, and then one a quietTime, which says how many there were.
+// throttle logs what a server writes that is no message, which may be any number of times: the first, and then one a
+// quietTime, which says how many there were.
 type throttle struct {
 	log *slog.Logger
 

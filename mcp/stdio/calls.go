@@ -56,7 +56,8 @@ func (s *calls) begin(r *jsonrpc.Request, id []byte, b *batch) bool {
 	return true
 }
 
-// cancel notes that the call that a notification names wants no answer, and has it name the call as the session knows it.
+// cancel notes that the call that a notification names wants no answer, and has it name the call as the session knows
+// it.
 func (s *calls) cancel(r *jsonrpc.Request) {
 	var named []byte
 	for o := rawjson.NewObject(r.Params, maxDepth); o.Next(); {
@@ -106,7 +107,8 @@ func (s *calls) unanswered() (open int, changed <-chan struct{}) {
 	return s.open, s.changed
 }
 
-// collect adds an answer to those of a batch, nil for none, and returns them all once nothing more is to come; nil until then, and where there are none.
+// collect adds an answer to those of a batch, nil for none, and returns them all once nothing more is to come; nil
+// until then, and where there are none.
 func (s *calls) collect(b *batch, answer []byte) []byte {
 	s.mu.Lock()
 	defer s.mu.Unlock()

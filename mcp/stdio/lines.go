@@ -23,8 +23,9 @@ func NewLines(r io.Reader, most int) *Lines {
 	return &Lines{in: bufio.NewReaderSize(r, 64<<10), most: most}
 }
 
-// Next returns the next line without its end, which stays valid until the next call. It blocks until there is one. Of a line that is too long it returns the beginning and the end alone,
-// and long is true. Behind the last line it returns the error of the reader, and with it what stands there without an end.
+// Next returns the next line without its end, which stays valid until the next call. It blocks until there is one. Of a
+// line that is too long it returns the beginning and the end alone, and long is true. Behind the last line it returns
+// the error of the reader, and with it what stands there without an end.
 func (l *Lines) Next() (line, tail []byte, long bool, err error) {
 	if cap(l.line) > 256<<10 {
 		l.line = nil // one long line is no reason to keep as much for good

@@ -74,7 +74,8 @@ func parse(text []byte) (m jsonrpc.Message, id []byte, fault string) {
 // exact bounds the numbers that the library holds exactly.
 const exact = 1 << 53
 
-// idOf returns the id by which the session knows a call: the host's own or, where the library would spell that otherwise, one that stands for it. ok is false where it is no id.
+// idOf returns the id by which the session knows a call: the host's own or, where the library would spell that
+// otherwise, one that stands for it. ok is false where it is no id.
 func idOf(raw []byte) (id jsonrpc.ID, ok bool) {
 	if len(raw) == 0 {
 		return id, false

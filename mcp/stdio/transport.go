@@ -18,8 +18,9 @@ const maxLine = 16 << 20
 // lookAtOut is how often a connection whose input has ended looks whether anybody still reads its answers.
 const lookAtOut = 200 * time.Millisecond
 
-// Transport is MCP over a reader and a writer, for a server. A line that is no message is answered with a JSON-RPC error whose id is null, and the next line is read. A call that its
-// host has cancelled is not answered. Every other call that was read before the reader's end is answered before the connection ends.
+// Transport is MCP over a reader and a writer, for a server. A line that is no message is answered with a JSON-RPC
+// error whose id is null, and the next line is read. A call that its host has cancelled is not answered. Every other
+// call that was read before the reader's end is answered before the connection ends.
 type Transport struct {
 	In      io.ReadCloser // Close of the connection closes it
 	Out     io.Writer     // stays open
@@ -84,7 +85,8 @@ func (c *conn) read() {
 	}
 }
 
-// Read returns the next message. At the end of the input it waits until what was read is answered, and returns io.EOF then, or when the connection was closed, or nobody reads the answers.
+// Read returns the next message. At the end of the input it waits until what was read is answered, and returns io.EOF
+// then, or when the connection was closed, or nobody reads the answers.
 func (c *conn) Read(ctx context.Context) (jsonrpc.Message, error) {
 	for {
 		if len(c.queue) > 0 {

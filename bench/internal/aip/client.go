@@ -99,7 +99,8 @@ func (c *Client) CallTool(ctx context.Context, from, arguments string) error {
 
 var stream = grpc.StreamDesc{ServerStreams: true, ClientStreams: true}
 
-// Session is a session with the agent, which answers each message by its own content. One goroutine may send while another one receives.
+// Session is a session with the agent, which answers each message by its own content. One goroutine may send while
+// another one receives.
 type Session struct {
 	stream grpc.ClientStream
 	from   string
@@ -123,7 +124,8 @@ func (s *Session) Receive() (Message, error) {
 	return m, err
 }
 
-// Finish stops the session, after its last message, and returns once that is answered, with how many other answers came before. Nobody receives meanwhile.
+// Finish stops the session, after its last message, and returns once that is answered, with how many other answers came
+// before. Nobody receives meanwhile.
 func (s *Session) Finish() (before int64, err error) {
 	if err := s.Send(Stop, Text, nil); err != nil && !errors.Is(err, io.EOF) {
 		return 0, err

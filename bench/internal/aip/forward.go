@@ -12,7 +12,8 @@ import (
 	"google.golang.org/grpc/mem"
 )
 
-// Forward serves at an address, and passes sessions on to an agent and calls of tools on to a toolbox as the bytes that they are, until it fails.
+// Forward serves at an address, and passes sessions on to an agent and calls of tools on to a toolbox as the bytes that
+// they are, until it fails.
 func Forward(listen, agent, toolbox string) error {
 	l, err := net.Listen("tcp", listen)
 	if err != nil {

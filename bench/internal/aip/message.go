@@ -1,5 +1,5 @@
-// Package aip is AIP as its programs speak it, by plain gRPC: the messages, a client, and a node that answers. Messages are encoded and decoded as generated
-// code does it, with a copy each.
+// Package aip is AIP as its programs speak it, by plain gRPC: the messages, a client, and a node that answers. Messages
+// are encoded and decoded as generated code does it, with a copy each.
 package aip
 
 import (

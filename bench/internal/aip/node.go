@@ -12,8 +12,8 @@ import (
 // MaxMessage is how large messages are taken.
 const MaxMessage = 16 << 20
 
-// NewServer returns a server that is an agent and a toolbox: each message of a session is answered by its own content, and a call of a tool by its arguments.
-// Whoever has called Serve stops it.
+// NewServer returns a server that is an agent and a toolbox: each message of a session is answered by its own content,
+// and a call of a tool by its arguments. Whoever has called Serve stops it.
 func NewServer() *grpc.Server {
 	s := grpc.NewServer(grpc.ForceServerCodecV2(codec{}), grpc.MaxRecvMsgSize(MaxMessage), grpc.MaxSendMsgSize(MaxMessage))
 	s.RegisterService(&grpc.ServiceDesc{

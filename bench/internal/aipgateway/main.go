@@ -1,4 +1,5 @@
-// Command aipgateway passes calls of AIP on to an agent and to a toolbox, and does nothing else: the least that a gateway of gRPC's Go library can cost.
+// Command aipgateway passes calls of AIP on to an agent and to a toolbox, and does nothing else: the least that a
+// gateway of gRPC's Go library can cost.
 package main
 
 import (

@@ -1,4 +1,5 @@
-// Command aipnode is an agent and a toolbox of AIP, at all addresses that it is given. It answers with what it was asked.
+// Command aipnode is an agent and a toolbox of AIP, at all addresses that it is given. It answers with what it was
+// asked.
 package main
 
 import (

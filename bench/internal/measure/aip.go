@@ -14,14 +14,15 @@ import (
 // Called is a running system whose agent and toolbox are called by AIP.
 type Called interface {
 	loadgen.Watched
-	// AIP connects a client to one of its servers, counted from 0 and beyond their number round again; ErrNone where nobody is called by AIP.
+	// AIP connects a client to one of its servers, counted from 0 and beyond their number round again; ErrNone where
+	// nobody is called by AIP.
 	AIP(server int) (*aip.Client, error)
 	// ServerRSS tells the memory of a server, in bytes.
 	ServerRSS(server int) int64
 }
 
-// programs connects programs of AIP, each to another server than the one before; the first is not at the server that nodes have registered with.
-// The caller calls end in any case.
+// programs connects programs of AIP, each to another server than the one before; the first is not at the server that
+// nodes have registered with. The caller calls end in any case.
 func programs(t Called, n int) (all []*aip.Client, end func(), err error) {
 	end = func() {
 		for _, a := range all {
@@ -38,7 +39,8 @@ func programs(t Called, n int) (all []*aip.Client, end func(), err error) {
 	return all, end, nil
 }
 
-// Tools has programs call a tool again as soon as it has answered, each so many times at once. Rates count answers, and their delay is from call to answer.
+// Tools has programs call a tool again as soon as it has answered, each so many times at once. Rates count answers, and
+// their delay is from call to answer.
 func Tools(ctx context.Context, t Called, name string, n, each int, cfg Config) (Result, error) {
 	all, end, err := programs(t, n)
 	defer end()
@@ -60,7 +62,8 @@ type Talk struct {
 	Size           int // bytes of a message
 }
 
-// Sessions has programs say in sessions what flow control lets them, and hear the same again. Rates count what was heard.
+// Sessions has programs say in sessions what flow control lets them, and hear the same again. Rates count what was
+// heard.
 func Sessions(ctx context.Context, t Called, name string, talk Talk, cfg Config) (Result, error) {
 	all, end, err := programs(t, talk.Programs)
 	defer end()

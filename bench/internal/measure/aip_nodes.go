@@ -13,8 +13,9 @@ import (
 	"github.com/agora-relay/agora/internal/loadgen"
 )
 
-// Nodes registers nodes that nobody calls with one server, each by a connection of its own, as nodes are programs of their own; they give a sign of life every
-// ten seconds. It returns the memory that the server has more than before, per node: resident, some seconds after the last has registered.
+// Nodes registers nodes that nobody calls with one server, each by a connection of its own, as nodes are programs of
+// their own; they give a sign of life every ten seconds. It returns the memory that the server has more than before,
+// per node: resident, some seconds after the last has registered.
 func Nodes(ctx context.Context, t Called, name string, nodes int, cfg Config) (Result, error) {
 	c := &calls{target: t, cfg: cfg}
 	before, usage, began := t.ServerRSS(0), t.Usage(), time.Now()

@@ -11,14 +11,15 @@ import (
 // Asker is an agent of a system that has requests and responses.
 type Asker interface {
 	loadgen.Agent
-	// Ask asks another agent, and returns when its response has come, which has the same text. Receive is not called meanwhile.
+	// Ask asks another agent, and returns when its response has come, which has the same text. Receive is not called
+	// meanwhile.
 	Ask(to string, text []byte) error
 	// Echo answers those that ask until the connection has ended, in place of Receive.
 	Echo() error
 }
 
-// Asks has agents ask others at another server, each one the same, again as soon as it is answered. Rates count answers, and their
-// delay is from question to answer.
+// Asks has agents ask others at another server, each one the same, again as soon as it is answered. Rates count
+// answers, and their delay is from question to answer.
 func Asks(ctx context.Context, t Target, name string, pairs int, cfg Config) (Result, error) {
 	var echoes sync.WaitGroup
 	defer echoes.Wait()

@@ -64,7 +64,8 @@ func pause(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// Quiet waits until servers have dealt with what they were sent, and use less than a tenth of a processor; ten seconds at most.
+// Quiet waits until servers have dealt with what they were sent, and use less than a tenth of a processor; ten seconds
+// at most.
 func Quiet(ctx context.Context, t Target) error {
 	const look = 200 * time.Millisecond
 	used := t.Usage().CPU

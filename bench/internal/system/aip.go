@@ -54,7 +54,8 @@ func startAIPDirect(_ context.Context, r *Running) error {
 	return nil
 }
 
-// nginxConf has nginx stand before a node as its documentation has it for gRPC. What would end connections or bound calls is put out of the way.
+// nginxConf has nginx stand before a node as its documentation has it for gRPC. What would end connections or bound
+// calls is put out of the way.
 const nginxConf = `daemon off; worker_processes 2; pid %[1]s/nginx.pid; error_log %[1]s/nginx-error.log; %[2]s
 events { worker_connections 8192; }
 http {
@@ -104,7 +105,8 @@ func startAIPProxy(_ context.Context, r *Running) error {
 	return p.Await(patience, func() bool { return proc.Listens(addr) })
 }
 
-// startAIPBare has them call each other through two gateways that pass calls on and do nothing else, as many as Agora has edges.
+// startAIPBare has them call each other through two gateways that pass calls on and do nothing else, as many as Agora
+// has edges.
 func startAIPBare(_ context.Context, r *Running) error {
 	agent, toolbox, err := r.startNode()
 	if err != nil {

@@ -120,7 +120,8 @@ func (r *Running) Resume(ctx context.Context, a loadgen.Agent, server int) (load
 	return nil, loadgen.ErrNone
 }
 
-// Usage tells what all servers have used together. Those that agents connect to are the last ones that were started, one at each address.
+// Usage tells what all servers have used together. Those that agents connect to are the last ones that were started,
+// one at each address.
 func (r *Running) Usage() *loadgen.Look {
 	u := new(loadgen.Look)
 	for i, p := range r.procs {

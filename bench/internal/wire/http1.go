@@ -63,7 +63,8 @@ func (h *http1) SetWriteDeadline(t time.Time) error {
 	return nil
 }
 
-// answerHead reads the status and the header of an answer, and returns the length of its body; -1 where it comes in chunks.
+// answerHead reads the status and the header of an answer, and returns the length of its body; -1 where it comes in
+// chunks.
 func answerHead(r *bufio.Reader) (status, length int, err error) {
 	t := textproto.NewReader(r)
 	line, err := t.ReadLine()

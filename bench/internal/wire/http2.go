@@ -11,8 +11,8 @@ import (
 	"github.com/agora-relay/agora/internal/loadgen/socket"
 )
 
-// http2 is a connection that speaks HTTP/2 without TLS, as barely as that goes: headers go without compression, and windows are as large as
-// they may be. One goroutine reads.
+// http2 is a connection that speaks HTTP/2 without TLS, as barely as that goes: headers go without compression, and
+// windows are as large as they may be. One goroutine reads.
 type http2 struct {
 	*socket.Timed
 	addr, token string
@@ -214,7 +214,8 @@ func (c *http2) came(n int) error {
 	return err
 }
 
-// statusIn returns the status that a block of headers begins with, of those that matter; 1 for others. It has no table to look anything up in.
+// statusIn returns the status that a block of headers begins with, of those that matter; 1 for others. It has no table
+// to look anything up in.
 func statusIn(block []byte) int {
 	for len(block) > 0 && block[0]>>5 == 1 { // the size of the table, which is none
 		block = block[1:]

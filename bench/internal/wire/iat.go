@@ -22,7 +22,8 @@ type envelopes struct {
 // head returns an envelope up to the end of its msg_id, which is to be followed by that of tail.
 func (e *envelopes) head() string { return `{"header":{"msg_id":"` }
 
-// tail returns what follows the msg_id of an envelope up to its payload, with more members of header and metadata if any.
+// tail returns what follows the msg_id of an envelope up to its payload, with more members of header and metadata if
+// any.
 func (e *envelopes) tail(kind, to, header, metadata string) string {
 	return `","type":"` + kind + `","from":"` + e.id + `","to":"` + to + `"` + header + `},"metadata":{"ttl":3` + metadata + `},"payload":`
 }

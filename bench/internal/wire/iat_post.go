@@ -27,7 +27,8 @@ type IATEvents struct {
 	uplink
 }
 
-// DialIATEvents1 connects an agent to the edge at addr over HTTP/1.1: one connection down, and one up once it says something.
+// DialIATEvents1 connects an agent to the edge at addr over HTTP/1.1: one connection down, and one up once it says
+// something.
 func DialIATEvents1(ctx context.Context, addr, id, token string) (*IATEvents, error) {
 	h, err := dialHTTP1(ctx, addr, token, eventsPath(id))
 	if err != nil {

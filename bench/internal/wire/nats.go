@@ -80,7 +80,8 @@ func (n *NATS) say(text string) error {
 	return n.Send(b)
 }
 
-// listen subscribes, under a number that no other subscription of the connection has, and returns when the server has the subscription.
+// listen subscribes, under a number that no other subscription of the connection has, and returns when the server has
+// the subscription.
 func (n *NATS) listen(subject string, sid int) error {
 	if n.streams != "" {
 		subject = "live." + n.streams + subject

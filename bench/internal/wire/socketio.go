@@ -28,7 +28,8 @@ func DialSocketIO(ctx context.Context, addr, id string) (*SocketIO, error) {
 	return dialSocketIO(ctx, addr, id, `40{"id":"`+id+`"}`)
 }
 
-// Resume connects the client again after its connection was lost, and goes on with its session after the last event that it received.
+// Resume connects the client again after its connection was lost, and goes on with its session after the last event
+// that it received.
 func (c *SocketIO) Resume(ctx context.Context, addr string) (*SocketIO, error) {
 	event := bytes.TrimSuffix(c.last, []byte(`"]`)) // its offset stands last
 	offset := event[bytes.LastIndexByte(event, '"')+1:]
@@ -73,8 +74,8 @@ func (c *SocketIO) await(head string) ([]byte, error) {
 	}
 }
 
-// Open implements loadgen.Agent. Socket.IO has no streams: chunks are events to the room of another client like any other. The server
-// acknowledges a message once its adapter has been given it.
+// Open implements loadgen.Agent. Socket.IO has no streams: chunks are events to the room of another client like any
+// other. The server acknowledges a message once its adapter has been given it.
 func (c *SocketIO) Open(_ context.Context, w loadgen.Way) (loadgen.Line, error) {
 	switch w.Kind {
 	case loadgen.OneShot:

@@ -41,7 +41,8 @@ func connect(ctx context.Context, addr string) (*socket.Timed, error) {
 	return &socket.Timed{Conn: nc}, nil
 }
 
-// greeted calls what says a connection's first words, which are to be answered in time, and closes it where they are not.
+// greeted calls what says a connection's first words, which are to be answered in time, and closes it where they are
+// not.
 func greeted(nc net.Conn, greet func() error) error {
 	_ = nc.SetDeadline(time.Now().Add(Patience)) // a connection that is closed fails in what follows
 	if err := greet(); err != nil {

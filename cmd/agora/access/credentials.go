@@ -28,7 +28,8 @@ const (
 	ReadOnce  = "read once, at the start"
 )
 
-// Flags defines the flags of a verb that presents them for ids, empty for any; read says when the file of the token is read.
+// Flags defines the flags of a verb that presents them for ids, empty for any; read says when the file of the token is
+// read.
 func (c *Credentials) Flags(f *pflag.FlagSet, ids, read string) {
 	f.StringVar(&c.Token, "token", "", "credentials"+ids+"; better given as AGORA_TOKEN, which other users of the machine don't see")
 	f.StringVar(&c.TokenFile, "token-file", "", "file of the credentials, instead; "+read)
@@ -98,7 +99,8 @@ func (t *Trust) Own(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
 	return &c, err
 }
 
-// URLs returns the addresses of a list: an edge's page is as good as its WebSocket, and HOST:PORT alone is taken for ws://.
+// URLs returns the addresses of a list: an edge's page is as good as its WebSocket, and HOST:PORT alone is taken for
+// ws://.
 func URLs(list string) []string {
 	all := strings.Split(list, ",")
 	for i, a := range all {

@@ -17,7 +17,8 @@ import (
 	"github.com/agora-relay/agora/internal/reload"
 )
 
-// Files are the certificate of this end of connections and the CAs of the other, as their files say now. They are a [reload.Source].
+// Files are the certificate of this end of connections and the CAs of the other, as their files say now. They are a
+// [reload.Source].
 type Files struct {
 	files []string // "" for one that there is not
 	make  func(contents [][]byte) (*tls.Config, error)
@@ -27,15 +28,16 @@ type Files struct {
 	sum [sha256.Size]byte
 }
 
-// Listener reads the files of a listener that speaks these protocols, the best first: its certificate, with those up to its CA, the
-// key of that, and the CAs of clients, "" for none.
+// Listener reads the files of a listener that speaks these protocols, the best first: its certificate, with those up to
+// its CA, the key of that, and the CAs of clients, "" for none.
 func Listener(cert, key, clientCA string, protos []string) (*Files, error) {
 	return open([]string{cert, key, clientCA}, func(contents [][]byte) (*tls.Config, error) {
 		return listener(cert, key, clientCA, contents, protos)
 	})
 }
 
-// Dialer reads the files of who dials: the CAs that it believes, and the certificate that it presents, with its key, "" for none.
+// Dialer reads the files of who dials: the CAs that it believes, and the certificate that it presents, with its key, ""
+// for none.
 func Dialer(ca, cert, key string) (*Files, error) {
 	return open([]string{ca, cert, key}, func(contents [][]byte) (*tls.Config, error) {
 		return dialer(ca, cert, key, contents)

@@ -88,7 +88,8 @@ func (a *approver) list(ctx context.Context, cmd *cobra.Command, c *iat.Client, 
 	return t.end()
 }
 
-// watchAll prints what there is and what changes, a line each: of what is decided only what was shown before, unless all is asked for.
+// watchAll prints what there is and what changes, a line each: of what is decided only what was shown before, unless
+// all is asked for.
 func (a *approver) watchAll(ctx context.Context, cmd *cobra.Command, c *iat.Client, q iat.ApprovalQuery) error {
 	p := newPrinter(cmd, a.json, false)
 	shown := map[[2]string]iat.ApprovalState{}
@@ -111,7 +112,8 @@ func (a *approver) watchAll(ctx context.Context, cmd *cobra.Command, c *iat.Clie
 	return nil
 }
 
-// insistent yields approvals as they change. What edges refuse for the moment is asked for again, for as long as ctx lasts.
+// insistent yields approvals as they change. What edges refuse for the moment is asked for again, for as long as ctx
+// lasts.
 func insistent(ctx context.Context, tell func(string), c *iat.Client, q iat.ApprovalQuery) func(func(iat.Approval, error) bool) {
 	return func(yield func(iat.Approval, error) bool) {
 		err := persist(ctx, tell, func() error {

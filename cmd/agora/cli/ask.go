@@ -57,7 +57,8 @@ func newAsk() *cobra.Command {
 // silenceTime is how long an agent that was asked may say nothing until the user is told how it stands.
 const silenceTime = 10 * time.Second
 
-// tellSilence tells the user, from time to time, why nothing may have come from an agent that was asked, until heard is called.
+// tellSilence tells the user, from time to time, why nothing may have come from an agent that was asked, until heard is
+// called.
 func (v *verb) tellSilence(ctx context.Context, c *client.Client, of string) (heard func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	var looking sync.WaitGroup
@@ -84,7 +85,8 @@ func silence(of string, err error) string {
 	return terminal.NameOf(of) + " has not answered yet"
 }
 
-// replied prints a reply. One that says an error in place of an answer is no answer: with JSON it is a line nevertheless.
+// replied prints a reply. One that says an error in place of an answer is no answer: with JSON it is a line
+// nevertheless.
 func (p *printer) replied(ctx context.Context, m *client.Message) error {
 	err := said(m)
 	if err == nil || p.json {
@@ -107,7 +109,8 @@ func said(m *client.Message) error {
 	return &agora.Error{Code: e.Code, Message: terminal.NameOf(m.From) + " answered: " + e.Message}
 }
 
-// answer prints a reply: on a terminal as a message, elsewhere its text as it is, with an end of line where it has none.
+// answer prints a reply: on a terminal as a message, elsewhere its text as it is, with an end of line where it has
+// none.
 func (p *printer) answer(ctx context.Context, m *client.Message) error {
 	switch {
 	case p.json:

@@ -81,7 +81,8 @@ func (v *verb) complete(cmd *cobra.Command, from names) ([]cobra.Completion, cob
 	return v.offer(cmd, func(ctx context.Context) ([]string, error) { return v.listed(ctx, from) })
 }
 
-// offer offers a shell the names that list returns. Where that fails there are none, and nothing is said: a person types.
+// offer offers a shell the names that list returns. Where that fails there are none, and nothing is said: a person
+// types.
 func (v *verb) offer(cmd *cobra.Command, list func(context.Context) ([]string, error)) ([]cobra.Completion, cobra.ShellCompDirective) {
 	ctx, cancel := context.WithTimeout(cmd.Context(), completeTime)
 	defer cancel()

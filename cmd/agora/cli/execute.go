@@ -170,7 +170,8 @@ type follower struct {
 
 func (f *follower) listens() { f.closed.Do(func() { close(f.there) }) }
 
-// follow tells what comes until ctx ends. Nothing of it counts as read. Where another program is the agent, it is that which hears it.
+// follow tells what comes until ctx ends. Nothing of it counts as read. Where another program is the agent, it is that
+// which hears it.
 func (f *follower) follow(ctx context.Context, c *iat.Client) {
 	defer f.listens()
 	for e, err := range c.Peek(ctx) {

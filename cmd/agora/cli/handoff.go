@@ -208,7 +208,8 @@ func (p *printer) answerLines(ctx context.Context, call *client.Call) error {
 	return p.jsonLine(answerLine{Type: "result", From: call.Agent(), Code: a.Status, Body: a.Body, Media: a.Media})
 }
 
-// answerTexts yields what is answered to a call: texts and bytes as they are, but on a terminal how many bytes, and JSON, of which the text may be all there is, on a line of its own.
+// answerTexts yields what is answered to a call: texts and bytes as they are, but on a terminal how many bytes, and
+// JSON, of which the text may be all there is, on a line of its own.
 func (p *printer) answerTexts(ctx context.Context, call *client.Call) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
 		within := false // a line

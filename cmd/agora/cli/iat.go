@@ -81,7 +81,8 @@ func (v *verb) withIAT(cmd *cobra.Command, f func(context.Context, *iat.Client) 
 	})
 }
 
-// begin returns the context of a verb, which ends with its --timeout, and sees to it that there is something to tell people by.
+// begin returns the context of a verb, which ends with its --timeout, and sees to it that there is something to tell
+// people by.
 func (v *verb) begin(cmd *cobra.Command) (context.Context, context.CancelFunc) {
 	if v.tell == nil {
 		v.tell = func(what string) { fmt.Fprintf(cmd.ErrOrStderr(), terminal.Program+": %s\n", terminal.Visible(what)) }

@@ -17,8 +17,8 @@ import (
 	"github.com/agora-relay/agora/internal/pause"
 )
 
-// argument is a text, or JSON, that a verb takes. What stands in the command line is that text and nothing else, as scripts
-// put there what others have written: a file is named by a flag, and - is stdin unless it stands behind --.
+// argument is a text, or JSON, that a verb takes. What stands in the command line is that text and nothing else, as
+// scripts put there what others have written: a file is named by a flag, and - is stdin unless it stands behind --.
 type argument struct {
 	what string // it is, such as TEXT
 	at   int    // its index among the arguments
@@ -29,7 +29,8 @@ func (a *argument) flags(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&a.file, "file", "", "take "+a.what+" from this file; - is stdin")
 }
 
-// last checks the number of arguments of a verb of which it is the last one, and says what is wrong where a text has become several.
+// last checks the number of arguments of a verb of which it is the last one, and says what is wrong where a text has
+// become several.
 func (a *argument) last(cmd *cobra.Command, args []string) error {
 	if len(args) > a.at+1 {
 		return fmt.Errorf("%s is one argument, and %d were given: put it into quotes", a.what, len(args)-a.at)

@@ -116,7 +116,8 @@ func showMail(ctx context.Context, p *printer, c *client.Client, streams *sync.W
 	return nil
 }
 
-// event prints an event; again says that one which is redelivered is no part of a history that was asked for. The parts of one follow beside it, in streams, as they come.
+// event prints an event; again says that one which is redelivered is no part of a history that was asked for. The parts
+// of one follow beside it, in streams, as they come.
 func (p *printer) event(ctx context.Context, e *client.Event, again bool, streams *sync.WaitGroup, fail func(error)) error {
 	over := func(err error) { fail(p.ended(ctx, "event of "+terminal.NameOf(e.From), err)) }
 	h := head{name: terminal.NameOf(e.From)}

@@ -50,7 +50,8 @@ func (l *line) token(r rune, shown string, plain bool, width int) {
 	l.at += n
 }
 
-// cells returns in how many columns a character may be shown at most: rather too many than that the terminal breaks a line.
+// cells returns in how many columns a character may be shown at most: rather too many than that the terminal breaks a
+// line.
 func cells(r rune) int {
 	if r < 0x1100 {
 		return 1

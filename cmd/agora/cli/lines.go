@@ -53,7 +53,8 @@ func (p *printer) messageParts(ctx context.Context, m *client.Message) error {
 	return p.jsonLine(messageLine{Type: "end", From: m.From, StreamID: m.StreamID, Payload: m.EndPayload()})
 }
 
-// told returns how a stream has ended, as JSON tells it; no type where it has not, but this program ends, which is no news of the stream.
+// told returns how a stream has ended, as JSON tells it; no type where it has not, but this program ends, which is no
+// news of the stream.
 func told(err error) (typ, code, message string) {
 	if e, ok := errors.AsType[*agora.Error](err); ok {
 		return "error", string(e.Code), e.Message

@@ -138,8 +138,9 @@ func (m *mcpInstall) complete() (err error) {
 	return err
 }
 
-// autoID returns the agent's id that an --as stands for: of "auto:NAME" that is NAME and the user's name, of "auto" the name is that of the directory. Any other one stands for itself.
-// Hosts start the program and its hooks with the same user, in whatever directory: so files that several people have make each of them an agent of its own.
+// autoID returns the agent's id that an --as stands for: of "auto:NAME" that is NAME and the user's name, of "auto" the
+// name is that of the directory. Any other one stands for itself. Hosts start the program and its hooks with the same
+// user, in whatever directory: so files that several people have make each of them an agent of its own.
 func autoID(as, dir string) string {
 	name, ok := strings.CutPrefix(as, install.Auto+":")
 	switch {

@@ -62,7 +62,8 @@ func (j *mcpJoiner) run(cmd *cobra.Command, args []string) error {
 	return exit.Failed(cmd, j.told(m.Run(cmd.Context())))
 }
 
-// told adds what to do to an error that ends the verb, where that is known: edges have another flag here than elsewhere, and no prompt.
+// told adds what to do to an error that ends the verb, where that is known: edges have another flag here than
+// elsewhere, and no prompt.
 func (j *mcpJoiner) told(err error) error {
 	if e, ok := errors.AsType[*agora.Error](err); ok && e.Code == agora.AgentExists {
 		return exit.Advise(err, "end that, or give this one another id (--as)")
@@ -97,7 +98,8 @@ func (j *mcpJoiner) open(cmd *cobra.Command, command []string) (m *member.Member
 	return member.New(j.cfg)
 }
 
-// readVariables undoes what variables have set that mean something else: AGORA_URL names edges, for every verb, and AGORA_EDGES says to `agora dev` how many there are.
+// readVariables undoes what variables have set that mean something else: AGORA_URL names edges, for every verb, and
+// AGORA_EDGES says to `agora dev` how many there are.
 func (j *mcpJoiner) readVariables(cmd *cobra.Command) {
 	o := config.OriginsOf(cmd)
 	if strings.HasPrefix(o.Of("url"), "environment") {

@@ -119,8 +119,8 @@ func (o *operator) advised(err error) error {
 	return exit.Advise(err, "run it where an edge runs, or say which edge to ask by --admin http://HOST:9100")
 }
 
-// place returns whom to ask, and how: the edge of --admin, or that on this machine, whose token is found where that edge has it. faults
-// are those of what says where the latter is; they matter if nobody answers.
+// place returns whom to ask, and how: the edge of --admin, or that on this machine, whose token is found where that
+// edge has it. faults are those of what says where the latter is; they matter if nobody answers.
 func (o *operator) place() (at string, secure *tls.Config, faults, err error) {
 	if o.admin != "" {
 		secure, err = o.Trust.Config()

@@ -13,8 +13,8 @@ import (
 	"github.com/agora-relay/agora/cmd/agora/config"
 )
 
-// ownEdge is the edge on this machine, or in this container, as it is told where its admin port is: by environment, or by the file of
-// AGORA_CONFIG. So an operator who is there need not say it again.
+// ownEdge is the edge on this machine, or in this container, as it is told where its admin port is: by environment, or
+// by the file of AGORA_CONFIG. So an operator who is there need not say it again.
 type ownEdge struct {
 	addr string
 	tls  config.TLS
@@ -42,8 +42,8 @@ func (e *ownEdge) url() string {
 	return "http://" + config.Nearby(e.addr)
 }
 
-// secure returns how to speak TLS with the edge: it must present the certificate that stands in its file, which is presented to it, too,
-// unless who asks has another. nil without TLS.
+// secure returns how to speak TLS with the edge: it must present the certificate that stands in its file, which is
+// presented to it, too, unless who asks has another. nil without TLS.
 func (e *ownEdge) secure(asks *access.Trust) (*tls.Config, error) {
 	if e.tls.Cert == "" {
 		return nil, nil

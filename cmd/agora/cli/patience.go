@@ -30,7 +30,8 @@ func (v *verb) waitFlag(cmd *cobra.Command) {
 	cmd.Flags().BoolVar(&v.wait, "wait", false, "wait for a cluster that is not there yet (default: at a terminal)")
 }
 
-// awaited makes the error of a dialled address where nobody answers one that is tried again, if the verb waits for the cluster.
+// awaited makes the error of a dialled address where nobody answers one that is tried again, if the verb waits for the
+// cluster.
 func (v *verb) awaited(err error) error {
 	e, ok := errors.AsType[*agora.Error](err)
 	if !ok || !v.wait || e.Code != agora.Unavailable || e.RetryAfter > 0 {

@@ -58,7 +58,8 @@ func harmlessJSON(line string) string {
 	return b.String()
 }
 
-// message prints a message. The parts of a stream follow beside it, in streams, as they come; what became of them is told to over.
+// message prints a message. The parts of a stream follow beside it, in streams, as they come; what became of them is
+// told to over.
 func (p *printer) message(ctx context.Context, m *client.Message, h head, streams *sync.WaitGroup, over func(error)) error {
 	switch {
 	case p.raw:
@@ -145,8 +146,8 @@ func chunks(ctx context.Context, next func(context.Context) (string, error)) ite
 	}
 }
 
-// words yields the text of a streamed message, and behind it what its end says, as that of agents of other dialects may: a string goes on with the text,
-// anything else has a line of its own.
+// words yields the text of a streamed message, and behind it what its end says, as that of agents of other dialects
+// may: a string goes on with the text, anything else has a line of its own.
 func words(ctx context.Context, m *client.Message) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
 		within := false // a line

@@ -11,8 +11,8 @@ import (
 )
 
 // screen shows people what several agents say. Each line begins with who speaks, or with an indent where it goes on
-// from the line above, so that nothing that is said can look as if it came from another; of several streams
-// that come at a time each has the line for a turn. Its methods may be called by many at a time, and block while the output does.
+// from the line above, so that nothing that is said can look as if it came from another; of several streams that come
+// at a time each has the line for a turn. Its methods may be called by many at a time, and block while the output does.
 type screen struct {
 	out, notes io.Writer
 	colour     bool
@@ -49,7 +49,8 @@ type voice struct {
 // head is what the lines of a voice begin with.
 type head struct{ name, more string }
 
-// begin returns the voice of a stream, which is named beside its sender where another one of that has not ended. Its end must be called.
+// begin returns the voice of a stream, which is named beside its sender where another one of that has not ended. Its
+// end must be called.
 func (s *screen) begin(h head, stream string) *voice {
 	s.mu.Lock()
 	defer s.mu.Unlock()

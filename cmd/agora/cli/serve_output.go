@@ -11,7 +11,8 @@ import (
 	"github.com/agora-relay/agora/wire"
 )
 
-// output is what a command writes: the answer to a message that wants one, as it comes, and else text for whoever has started the verb.
+// output is what a command writes: the answer to a message that wants one, as it comes, and else text for whoever has
+// started the verb.
 type output struct {
 	*printer
 	ctx    context.Context
@@ -64,7 +65,8 @@ func (o *output) cancel() {
 	}
 }
 
-// failed returns why a command has failed, as a caller may know it: how it is called, and its paths, are nobody's business.
+// failed returns why a command has failed, as a caller may know it: how it is called, and its paths, are nobody's
+// business.
 func failed(err error) error {
 	var e *exec.ExitError
 	switch {

@@ -22,8 +22,8 @@ import (
 // maxHeard bounds whom a conversation keeps in mind.
 const maxHeard = 1024
 
-// conversation sends the lines that a person types to whom they are meant for: whoever waits for an answer, else whoever
-// has written, where there is one alone.
+// conversation sends the lines that a person types to whom they are meant for: whoever waits for an answer, else
+// whoever has written, where there is one alone.
 type conversation struct {
 	c    *client.Client
 	tell func(string)

@@ -1,4 +1,5 @@
-// Package cli has the verbs by which agents and operators speak to a cluster. They need no more of it than addresses, as any client.
+// Package cli has the verbs by which agents and operators speak to a cluster. They need no more of it than addresses,
+// as any client.
 package cli
 
 import (
@@ -35,7 +36,8 @@ func AddCommands(root *cobra.Command) {
 	completeOperators(root)
 }
 
-// prepareVerb has wrong usage told in the way of verbs, and help tell their exit statuses; whoever runs it is warned of secrets that others can read.
+// prepareVerb has wrong usage told in the way of verbs, and help tell their exit statuses; whoever runs it is warned of
+// secrets that others can read.
 func prepareVerb(cmd *cobra.Command) *cobra.Command {
 	cmd.GroupID = AgentGroup
 	return toldUsage(cmd)

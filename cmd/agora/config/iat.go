@@ -35,7 +35,8 @@ func (s *iatSettings) flags(f *pflag.FlagSet) {
 	f.DurationVar(&s.CheckTime, "limits.check-time", 250*time.Millisecond, "time of processors that checks of one principal's tool calls and schemas may take in each second at an edge; ten seconds' worth at once")
 }
 
-// resolveFlag defines workspace.resolve, whose default depends on whether the edge is expected to see the agents' files.
+// resolveFlag defines workspace.resolve, whose default depends on whether the edge is expected to see the agents'
+// files.
 func (s *iatSettings) resolveFlag(f *pflag.FlagSet, on bool) {
 	f.BoolVar(&s.Resolve, "workspace.resolve", on, "follow symbolic links in the paths of tool calls, where the edge sees the workspace; agora dev does, if it is not told")
 }

@@ -39,7 +39,8 @@ func Fill(f *pflag.FlagSet, lookup func(string) (string, bool)) (origins, error)
 	return o, err
 }
 
-// FillCommand is fill for a command that is about to run, with what the environment says besides. Its context knows the origins then.
+// FillCommand is fill for a command that is about to run, with what the environment says besides. Its context knows the
+// origins then.
 func FillCommand(cmd *cobra.Command) error {
 	from, err := Fill(cmd.Flags(), os.LookupEnv)
 	cmd.SetContext(context.WithValue(cmd.Context(), originsKey{}, from))

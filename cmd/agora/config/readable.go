@@ -46,8 +46,9 @@ func (f secretFile) exposed() error {
 	return nil
 }
 
-// Exposed returns what says that every user of the machine can read or change a file of a secret; nil where that is not so, or path is empty. The group's rights say nothing: by its group a
-// service that runs as another user is given the file, in Kubernetes as elsewhere. What is no file, as a pipe, has no such rights.
+// Exposed returns what says that every user of the machine can read or change a file of a secret; nil where that is not
+// so, or path is empty. The group's rights say nothing: by its group a service that runs as another user is given the
+// file, in Kubernetes as elsewhere. What is no file, as a pipe, has no such rights.
 func Exposed(path string) error {
 	if path == "" {
 		return nil
@@ -62,7 +63,8 @@ func Exposed(path string) error {
 	return nil
 }
 
-// CheckReadable returns which files of secrets every user of the machine can read or change, unless the settings insist on that.
+// CheckReadable returns which files of secrets every user of the machine can read or change, unless the settings insist
+// on that.
 func (o *Edge) CheckReadable() error {
 	if o.Auth.allowReadable {
 		return nil
@@ -74,7 +76,8 @@ func (o *Edge) CheckReadable() error {
 	return errors.Join(all...)
 }
 
-// WarnReadable warns of files of secrets that every user of the machine can read or change, unless the settings insist on that: what is tried out is no cluster of others yet.
+// WarnReadable warns of files of secrets that every user of the machine can read or change, unless the settings insist
+// on that: what is tried out is no cluster of others yet.
 func (o *Dev) WarnReadable(log *slog.Logger) {
 	if o.Auth.allowReadable {
 		return

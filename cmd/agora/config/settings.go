@@ -1,5 +1,6 @@
-// Package config has the settings of edges: their flags, what environment and file say of them, which of the three counts, what makes no
-// sense, and what the parts of an edge are set up with because of them. Its commands are those of `agora config`.
+// Package config has the settings of edges: their flags, what environment and file say of them, which of the three
+// counts, what makes no sense, and what the parts of an edge are set up with because of them. Its commands are those of
+// `agora config`.
 package config
 
 import (

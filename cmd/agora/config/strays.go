@@ -13,7 +13,8 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// stray is an AGORA_… variable that nothing of this program reads: it was mistyped, and what it says would be missed in silence.
+// stray is an AGORA_… variable that nothing of this program reads: it was mistyped, and what it says would be missed in
+// silence.
 type stray struct{ name, nearest string }
 
 // Error says so, and which one may be meant.
@@ -48,9 +49,9 @@ func nearestVariable(rest string, known []string) string {
 	return variablePrefix + nearest
 }
 
-// refuseStrays returns an error for each of them that is nearly the name of a setting, where a command is to run on settings: what was meant
-// would not be in force. Others are told alone, as other programs may have variables of that kind. To the verbs it only says
-// which one may be meant.
+// refuseStrays returns an error for each of them that is nearly the name of a setting, where a command is to run on
+// settings: what was meant would not be in force. Others are told alone, as other programs may have variables of that
+// kind. To the verbs it only says which one may be meant.
 func refuseStrays(cmd *cobra.Command, environ []string) error {
 	var errs []error
 	format := cmd.Flags().Lookup(FormatFlag)
@@ -95,8 +96,8 @@ var (
 	// testOwn are those of tests, and of builds with the tag sabotage.
 	testOwn = regexp.MustCompile(`^AGORA_(TEST_.*|BENCH_.*|UPDATE_DOCS|SABOTAGE|SABOTAGE_CLOCK)$`)
 
-	// serviceLink are those that Kubernetes puts into every pod beside a Service whose name begins with "agora", and serviceAddress
-	// the one of them that somebody might write by mistake: there it is a URL.
+	// serviceLink are those that Kubernetes puts into every pod beside a Service whose name begins with "agora", and
+	// serviceAddress the one of them that somebody might write by mistake: there it is a URL.
 	serviceLink    = regexp.MustCompile(`^AGORA(_[A-Z0-9_]+)?_(SERVICE_HOST|SERVICE_PORT(_[A-Z0-9_]+)?|PORT_[0-9]+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)$`)
 	serviceAddress = regexp.MustCompile(`^AGORA(_[A-Z0-9_]+)?_PORT$`)
 )

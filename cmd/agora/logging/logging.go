@@ -39,7 +39,8 @@ func newLog(w io.Writer, format string, level slog.Level) (*slog.Logger, error) 
 	return nil, fmt.Errorf("log.format: %q is none of text, json and short", format)
 }
 
-// inMilliseconds has the key of each duration name the unit in which it is told: "took" becomes "took_ms". So nobody else need think of it.
+// inMilliseconds has the key of each duration name the unit in which it is told: "took" becomes "took_ms". So nobody
+// else need think of it.
 func inMilliseconds(_ []string, a slog.Attr) slog.Attr {
 	if a.Value.Kind() != slog.KindDuration {
 		return a

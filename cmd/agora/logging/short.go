@@ -8,8 +8,8 @@ import (
 	"sync"
 )
 
-// shortHandler writes a short line for each record, for who reads along: the time of day, what happened, and of its attributes those
-// that tell a person something. Machines are given all by the other formats.
+// shortHandler writes a short line for each record, for who reads along: the time of day, what happened, and of its
+// attributes those that tell a person something. Machines are given all by the other formats.
 type shortHandler struct {
 	to    *shortLines
 	attrs slog.Handler // writes what is left of a record into to.rest

@@ -1,5 +1,5 @@
-// Package porttest is for tests that speak to ports as no client of ours does: frames of HTTP/2 one by one, headers of proxies, certificates
-// of one's own.
+// Package porttest is for tests that speak to ports as no client of ours does: frames of HTTP/2 one by one, headers of
+// proxies, certificates of one's own.
 package porttest
 
 import (
@@ -158,7 +158,8 @@ func Answer(c net.Conn) int {
 	return r.StatusCode
 }
 
-// Gone waits until the server has let go of a connection: of one whose header was too large, half a second after it has said so.
+// Gone waits until the server has let go of a connection: of one whose header was too large, half a second after it has
+// said so.
 func Gone(t *testing.T, c net.Conn) {
 	t.Helper()
 	await.True(t, "the server lets go of the connection", func() bool {

@@ -16,8 +16,9 @@ import (
 // operatorTime bounds one request of an operator's.
 const operatorTime = 30 * time.Second
 
-// operatorHandler answers what operators ask about the cluster, and do to it. What is said goes by id in the query, so that an id
-// may hold anything. Every answer is JSON; an error is {"error":{"code","message"}} with the code's HTTP status.
+// operatorHandler answers what operators ask about the cluster, and do to it. What is said goes by id in the query, so
+// that an id may hold anything. Every answer is JSON; an error is {"error":{"code","message"}} with the code's HTTP
+// status.
 func (e *edgeServer) operatorHandler() http.Handler {
 	mux := http.NewServeMux()
 	cluster := ops.New(e.node)

@@ -11,11 +11,12 @@ import (
 )
 
 // gate lets operators' requests in: those that bear the token of a file, which is read each time, so that it may be
-// changed; without a file those that come over loopback, from the same machine, container or pod, wherever the port is bound to.
+// changed; without a file those that come over loopback, from the same machine, container or pod, wherever the port is
+// bound to.
 type gate struct{ tokenFile string }
 
-// guard returns h behind the gate. The port has refused requests of web pages by then; without a token a request for a name that is not
-// this machine's is refused here.
+// guard returns h behind the gate. The port has refused requests of web pages by then; without a token a request for a
+// name that is not this machine's is refused here.
 func (g gate) guard(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Cache-Control", "no-store")
@@ -37,9 +38,9 @@ func (g gate) admits(r *http.Request) error {
 	return bearer.Check(r, g.tokenFile, "edge")
 }
 
-// admitsLoopback refuses whoever does not ask from the same network namespace. The addresses are those of the connection: no header
-// counts for the caller, but what a proxy writes counts against it, as that speaks for others; so does a name in Host that a page's
-// owner could let point at this machine.
+// admitsLoopback refuses whoever does not ask from the same network namespace. The addresses are those of the
+// connection: no header counts for the caller, but what a proxy writes counts against it, as that speaks for others; so
+// does a name in Host that a page's owner could let point at this machine.
 func admitsLoopback(r *http.Request) error {
 	local, _ := r.Context().Value(http.LocalAddrContextKey).(net.Addr)
 	if local == nil || !config.IsLoopback(local.String()) || !config.IsLoopback(r.RemoteAddr) {

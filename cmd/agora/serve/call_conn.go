@@ -31,8 +31,8 @@ func newCallConn(p *grpcPort, c *admission.PendingConn) *callConn {
 	return own
 }
 
-// callAddr is where a callConn comes from: the one thing of a connection by which a call's context knows it. That of a connection
-// behind a proxy is known once the proxy has said it: whoever asks before waits for that.
+// callAddr is where a callConn comes from: the one thing of a connection by which a call's context knows it. That of a
+// connection behind a proxy is known once the proxy has said it: whoever asks before waits for that.
 type callAddr struct{ conn *callConn }
 
 // Network implements net.Addr.
@@ -52,7 +52,8 @@ func (a *callAddr) AddrPort() netip.AddrPort {
 // Arrived says that a call has arrived over the connection whose caller is not known yet.
 func (a *callAddr) Arrived() { a.conn.strangers.Add(1) }
 
-// Settled says that its caller is known, or its message whole. Where there is no such call any more nothing is kept of what strangers sent over the connection.
+// Settled says that its caller is known, or its message whole. Where there is no such call any more nothing is kept of
+// what strangers sent over the connection.
 func (a *callAddr) Settled() {
 	if a.conn.strangers.Add(-1) == 0 {
 		a.conn.pending.Settle()
@@ -112,7 +113,8 @@ func (i *idleConns) keep(most int) {
 	i.most = max(1, most)
 }
 
-// add notes that a connection is idle. Beyond the bound the one that has been idle longest is closed; its server does the rest.
+// add notes that a connection is idle. Beyond the bound the one that has been idle longest is closed; its server does
+// the rest.
 func (i *idleConns) add(c *callConn) {
 	i.mu.Lock()
 	defer i.mu.Unlock()

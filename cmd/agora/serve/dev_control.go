@@ -16,8 +16,8 @@ import (
 	"github.com/agora-relay/agora/cmd/agora/terminal"
 )
 
-// kill ends edge k as if its process had died: nothing is handed over, presence is told nothing, and its lease runs out by itself. Its
-// admin port stays, so that it can be asked to start the edge again.
+// kill ends edge k as if its process had died: nothing is handed over, presence is told nothing, and its lease runs out
+// by itself. Its admin port stays, so that it can be asked to start the edge again.
 func (c *cluster) kill(k int) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -14,9 +14,9 @@ import (
 	"github.com/agora-relay/agora/edge/aip"
 )
 
-// grpcPort is a listener at which gRPC is spoken; what serves it is a door's. A connection is pending until the first call over it is
-// let in. From then on it counts as idle while no call is under way: strangers don't push it out, and beyond as many as the edge may have
-// connections, the one that has been idle longest is closed.
+// grpcPort is a listener at which gRPC is spoken; what serves it is a door's. A connection is pending until the first
+// call over it is let in. From then on it counts as idle while no call is under way: strangers don't push it out, and
+// beyond as many as the edge may have connections, the one that has been idle longest is closed.
 type grpcPort struct {
 	*admission.PendingConns
 	idle    idleConns

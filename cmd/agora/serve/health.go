@@ -51,7 +51,8 @@ func askReady(ctx context.Context, addr string, admin config.TLS) (string, error
 		if err != nil {
 			return "", fmt.Errorf("admin.tls.cert: %w", err)
 		}
-		// Whose certificate it is need not be proved: nothing is told, and what answers at this machine's port is believed.
+		// Whose certificate it is need not be proved: nothing is told, and what answers at this machine's port is
+		// believed.
 		scheme, transport.TLSClientConfig = "https", &tls.Config{Certificates: []tls.Certificate{own}, InsecureSkipVerify: true}
 	}
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, scheme+"://"+config.Nearby(addr)+"/readyz", nil)

@@ -12,7 +12,8 @@ import (
 	wireiat "github.com/agora-relay/agora/wire/iat"
 )
 
-// iatDoor is the door for the IAT dialect. Its requests are drained with those of all doors over HTTP, its agents with all sessions.
+// iatDoor is the door for the IAT dialect. Its requests are drained with those of all doors over HTTP, its agents with
+// all sessions.
 type iatDoor struct{ *iat.Door }
 
 func (d iatDoor) name() string { return "iat" }

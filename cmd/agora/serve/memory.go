@@ -9,8 +9,9 @@ import (
 	"time"
 )
 
-// trimMemory gives memory back each time that it is worth while, until stop is called, which waits for the end. An edge that is alone in its process
-// has garbage collected sooner while many agents come; beside a log, whose memory is many times as much, that costs more than it spares.
+// trimMemory gives memory back each time that it is worth while, until stop is called, which waits for the end. An edge
+// that is alone in its process has garbage collected sooner while many agents come; beside a log, whose memory is many
+// times as much, that costs more than it spares.
 func (e *edgeServer) trimMemory(alone bool) (stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	var running sync.WaitGroup
@@ -78,20 +79,22 @@ func (t *trimmer) garbage(live int64) (percent int) {
 	return usualGarbage
 }
 
-// garbageWhileTalking returns how much garbage there may be while agents talk: what an edge with few agents has in use is so little that it would be collecting all the time. It
-// is a multiple of the usual, as each change stops the process for a moment.
+// garbageWhileTalking returns how much garbage there may be while agents talk: what an edge with few agents has in use
+// is so little that it would be collecting all the time. It is a multiple of the usual, as each change stops the
+// process for a moment.
 func garbageWhileTalking(live int64) (percent int) {
 	return int(min(max(muchGarbage/max(live, 1), 1)*usualGarbage, mostGarbage))
 }
 
-// garbageWhileComing returns how much garbage there may be while many agents come and so many bytes are in use. What is kept of
-// agents that come lies between the garbage of their coming: the less of that there is at a time, the fewer holes are left of
-// it, which nothing that comes later fills.
+// garbageWhileComing returns how much garbage there may be while many agents come and so many bytes are in use. What is
+// kept of agents that come lies between the garbage of their coming: the less of that there is at a time, the fewer
+// holes are left of it, which nothing that comes later fills.
 func garbageWhileComing(live int64) (percent int) {
 	return int(min(max(fewGarbage*100/max(live, 1), leastGarbage), usualGarbage))
 }
 
-// collectAt has garbage collected when there is so much of it, in percent of what is in use, unless the operator says when (GOGC).
+// collectAt has garbage collected when there is so much of it, in percent of what is in use, unless the operator says
+// when (GOGC).
 func collectAt(percent int) {
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(percent)
@@ -109,7 +112,8 @@ func newMemoryUse() memoryUse {
 	}
 }
 
-// read returns how many bytes the runtime has of the system, and what collecting and giving back have taken of processors so far.
+// read returns how many bytes the runtime has of the system, and what collecting and giving back have taken of
+// processors so far.
 func (u memoryUse) read() (held int64, cpu time.Duration) {
 	metrics.Read(u)
 	held = int64(u[0].Value.Uint64()) - int64(u[1].Value.Uint64())

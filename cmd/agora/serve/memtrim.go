@@ -12,11 +12,12 @@ const (
 	tidyComing = 32              // growth of connections from one look to the next, as a part of them, with which many come
 )
 
-// trimmer tells when memory is to be given back to the system: once many connections have come, or gone, or once garbage has
-// gathered, and the edge is quiet. The runtime lets a heap grow to twice what is in use before it collects, and keeps that much. Where agents talk
-// that is what makes collecting cheap; but many that have just come leave as much garbage as what is kept of them, and
-// for as long as they are silent nothing would ever need the room again. What looking after silent ones leaves is little in a second, and
-// would yet be half as much as what is kept of them before the runtime collects it.
+// trimmer tells when memory is to be given back to the system: once many connections have come, or gone, or once
+// garbage has gathered, and the edge is quiet. The runtime lets a heap grow to twice what is in use before it collects,
+// and keeps that much. Where agents talk that is what makes collecting cheap; but many that have just come leave as
+// much garbage as what is kept of them, and for as long as they are silent nothing would ever need the room again. What
+// looking after silent ones leaves is little in a second, and would yet be half as much as what is kept of them before
+// the runtime collects it.
 type trimmer struct {
 	tidied int64         // connections when memory was given back last
 	held   int64         // bytes of memory just after that

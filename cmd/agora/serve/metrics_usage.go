@@ -6,7 +6,8 @@ import (
 	"github.com/agora-relay/agora/edge/admission"
 )
 
-// counted are the resources that an edge itself counts. Their levels are labels, and no names of agents, principals or tenants.
+// counted are the resources that an edge itself counts. Their levels are labels, and no names of agents, principals or
+// tenants.
 var counted = []admission.Resource{
 	admission.Calls, admission.CallsFor, admission.Streams, admission.Spaces, admission.Nodes, admission.Offers, admission.OfferBytes, admission.Subscriptions, admission.RequestBytes,
 }

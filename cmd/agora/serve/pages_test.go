@@ -58,7 +58,8 @@ func (e *edgeServer) listeners(t *testing.T) []listener {
 	}
 }
 
-// changes are the routes whose GET changes something. One that is missing here is refused to a person's browser over plain HTTP, see [web.Path].
+// changes are the routes whose GET changes something. One that is missing here is refused to a person's browser over
+// plain HTTP, see [web.Path].
 var changes = []string{"/ws", "/a2a/events", "/a2a/ws"}
 
 // attempts are what would do something at a route if it were let in, by method and pattern.
@@ -155,7 +156,8 @@ func clients(t *testing.T) map[string]*http.Client {
 	return map[string]*http.Client{"HTTP/1.1": {Transport: one}, "HTTP/2": {Transport: two}}
 }
 
-// Every route of every listener over HTTP refuses what a page of others makes a browser send, whatever the method, and nothing has happened.
+// Every route of every listener over HTTP refuses what a page of others makes a browser send, whatever the method, and
+// nothing has happened.
 func TestNoPageOfOthersGetsThroughAtAnyRouteOfAnyListener(t *testing.T) {
 	t.Parallel()
 	e := alone(t)
@@ -191,7 +193,8 @@ func TestNoPageOfOthersGetsThroughAtAnyRouteOfAnyListener(t *testing.T) {
 	}
 }
 
-// A GET that changes something does so for a browser only where that says that no other site's page has sent it; others are answered as a program is.
+// A GET that changes something does so for a browser only where that says that no other site's page has sent it; others
+// are answered as a program is.
 func TestNoGetOfABrowserChangesAnything(t *testing.T) {
 	t.Parallel()
 	e := alone(t)
@@ -251,7 +254,8 @@ func TestPagesOfThisMachineAndProgramsAreLetIn(t *testing.T) {
 	}
 }
 
-// A call of gRPC that says of which page it is has to be of one that may ask, as translators for browsers hand that on. Health is no exception.
+// A call of gRPC that says of which page it is has to be of one that may ask, as translators for browsers hand that on.
+// Health is no exception.
 func TestPagesOfOthersGetNoCallOfGRPCThrough(t *testing.T) {
 	t.Parallel()
 	e := alone(t)

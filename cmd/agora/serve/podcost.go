@@ -21,8 +21,8 @@ import (
 	"github.com/agora-relay/agora/internal/pause"
 )
 
-// podCost is the annotation of a pod by which Kubernetes chooses which one a smaller ReplicaSet loses: the one with the lowest. It is how many
-// sessions the edge has.
+// podCost is the annotation of a pod by which Kubernetes chooses which one a smaller ReplicaSet loses: the one with the
+// lowest. It is how many sessions the edge has.
 const podCost = "controller.kubernetes.io/pod-deletion-cost"
 
 const (
@@ -39,7 +39,8 @@ type pod struct {
 	log    *slog.Logger
 }
 
-// findPod finds the pod of this process by what Kubernetes puts into it: the environment, and the folder of its account.
+// findPod finds the pod of this process by what Kubernetes puts into it: the environment, and the folder of its
+// account.
 func findPod(getenv func(string) string, account string, log *slog.Logger) (*pod, error) {
 	host, port, name := getenv("KUBERNETES_SERVICE_HOST"), getenv("KUBERNETES_SERVICE_PORT"), cmp.Or(getenv("POD_NAME"), getenv("HOSTNAME")) // a host's name is cut at 63 characters
 	if host == "" || port == "" || name == "" {
@@ -63,7 +64,8 @@ func findPod(getenv func(string) string, account string, log *slog.Logger) (*pod
 	}, nil
 }
 
-// follow says how many sessions there are each time that it has changed by a tenth, until stop is called, which waits for the end.
+// follow says how many sessions there are each time that it has changed by a tenth, until stop is called, which waits
+// for the end.
 func (p *pod) follow(sessions func() int64, every time.Duration) (stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	var running sync.WaitGroup

@@ -103,8 +103,8 @@ func listenAt(addr string, proxies *edge.Proxies) (net.Listener, error) {
 	return l, err
 }
 
-// streams is how many requests of one connection are answered at a time. More of them wait, up to four times as many; who
-// opens and gives up streams faster than that is cut off.
+// streams is how many requests of one connection are answered at a time. More of them wait, up to four times as many;
+// who opens and gives up streams faster than that is cut off.
 const streams = 128
 
 // speakHTTP2 has the server speak HTTP/2 as well: by ALPN over TLS, without it to clients that begin with its preface.
@@ -139,7 +139,8 @@ const readBody = 20 * time.Second
 // addr is where the port can be reached from this machine.
 func (p *port) addr() string { return reachedAt(p.listener.Addr()) }
 
-// reachedAt returns where a listener is reached: one of all addresses at the machine's own by which others reach it, where it has one.
+// reachedAt returns where a listener is reached: one of all addresses at the machine's own by which others reach it,
+// where it has one.
 func reachedAt(addr net.Addr) string {
 	at, ok := addr.(*net.TCPAddr)
 	if ok && at.IP.IsUnspecified() {
@@ -148,7 +149,8 @@ func reachedAt(addr net.Addr) string {
 	return addr.String()
 }
 
-// ownAddress returns the first address of this machine that others may reach, of IPv4 where it has both; 127.0.0.1 where it has none.
+// ownAddress returns the first address of this machine that others may reach, of IPv4 where it has both; 127.0.0.1
+// where it has none.
 func ownAddress() string {
 	own := "127.0.0.1"
 	all, err := net.InterfaceAddrs()
@@ -171,7 +173,8 @@ func ownAddress() string {
 // url is where the port can be reached, by a scheme or its secure sister.
 func (p *port) url(scheme string) string { return p.scheme(scheme) + "://" + p.addr() }
 
-// localURL is where the port is reached from this machine: what operators ask is answered there without a token, and nowhere else.
+// localURL is where the port is reached from this machine: what operators ask is answered there without a token, and
+// nowhere else.
 func (p *port) localURL(scheme string) string {
 	if at, ok := p.listener.Addr().(*net.TCPAddr); ok && at.IP.IsUnspecified() {
 		return p.scheme(scheme) + "://" + net.JoinHostPort("127.0.0.1", strconv.Itoa(at.Port))

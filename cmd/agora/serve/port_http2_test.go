@@ -201,8 +201,8 @@ func TestWhoeverIsSlowToBeginWithHTTP2IsCutOff(t *testing.T) {
 	}
 }
 
-// Connections that speak HTTP/2 and ask for nothing, stop within a header, or ask for what nobody is let in for and don't read the
-// answer, are pending like all others: they keep nobody out.
+// Connections that speak HTTP/2 and ask for nothing, stop within a header, or ask for what nobody is let in for and
+// don't read the answer, are pending like all others: they keep nobody out.
 func TestIdleConnectionsOfHTTP2AreClosedWhereAPortIsFull(t *testing.T) {
 	t.Parallel()
 	p := opened(t, portConfig{http2: true})

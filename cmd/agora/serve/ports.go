@@ -20,7 +20,8 @@ type ports struct {
 	p2p           string    // where its door is to listen; empty for no such port
 }
 
-// open opens the ports, but for one of operators that is open already. The caller owes a call of close whether or not it fails.
+// open opens the ports, but for one of operators that is open already. The caller owes a call of close whether or not
+// it fails.
 func (p *ports) open(at places, s *config.Settings, proxies *edge.Proxies, log *slog.Logger, fail func(error)) (err error) {
 	p.p2p = at.p2p
 	public := publicPort(&s.Server)

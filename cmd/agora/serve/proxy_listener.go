@@ -17,7 +17,8 @@ func proxyListener(l net.Listener, trusted *edge.Proxies) net.Listener {
 	return proxyListenerOf(l, trusted, proxyproto.REQUIRE)
 }
 
-// peerListener is proxyListener for peers of libp2p, among whom the cluster's edges are: their network may be a trusted one, and they write no header.
+// peerListener is proxyListener for peers of libp2p, among whom the cluster's edges are: their network may be a trusted
+// one, and they write no header.
 func peerListener(l net.Listener, trusted *edge.Proxies) net.Listener {
 	return proxyListenerOf(l, trusted, proxyproto.USE)
 }

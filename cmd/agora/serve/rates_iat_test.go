@@ -13,7 +13,8 @@ import (
 	"github.com/agora-relay/agora/wire/iat"
 )
 
-// TestEveryEnvelopeCounts says envelopes of each type with each action, by the word of the edge's own manifest, POSTed and by a socket, until the agent may say nothing more.
+// TestEveryEnvelopeCounts says envelopes of each type with each action, by the word of the edge's own manifest, POSTed
+// and by a socket, until the agent may say nothing more.
 func TestEveryEnvelopeCounts(t *testing.T) {
 	const bySocket = "by a socket"
 	ways := map[string]func(e *rated, token string, envelopes []string){

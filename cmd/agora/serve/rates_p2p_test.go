@@ -147,15 +147,16 @@ func (p *edgesPeer) hops(of pbv2.HopMessage_Type, to peer.ID) {
 	p.asks(proto.ProtoIDv2Hop, b.Bytes())
 }
 
-// ratedPeer is a peer that is the agent "speaker" of a tenant that has said nothing yet, and in which there is an agent of another dialect.
+// ratedPeer is a peer that is the agent "speaker" of a tenant that has said nothing yet, and in which there is an agent
+// of another dialect.
 type ratedPeer struct {
 	*edgesPeer
 	limited func() bool
 	other   peer.ID // of that agent
 }
 
-// peerSays is what a peer says to an edge, by its protocol; by that and the type of the message where it is one of a relay. "To an agent" is a circuit to an
-// agent of another dialect, whose peer the edge is itself.
+// peerSays is what a peer says to an edge, by its protocol; by that and the type of the message where it is one of a
+// relay. "To an agent" is a circuit to an agent of another dialect, whose peer the edge is itself.
 var peerSays = map[string]func(*ratedPeer){
 	wire.CardProtocol: func(p *ratedPeer) { p.edgesPeer.asks(wire.CardProtocol, nil) },
 	wire.HandoffProtocol: func(p *ratedPeer) {
@@ -169,8 +170,8 @@ var peerSays = map[string]func(*ratedPeer){
 // uncountedProtocols ask nothing of the cluster: they are libp2p's own, which every peer answers.
 var uncountedProtocols = []protocol.ID{ping.ID, identify.ID, identify.IDPush}
 
-// TestEverythingThatAPeerSaysCounts says to an edge, by each protocol that the edge itself says it has, and by each message to its relay, whatever it takes: who says it has said
-// something then.
+// TestEverythingThatAPeerSaysCounts says to an edge, by each protocol that the edge itself says it has, and by each
+// message to its relay, whatever it takes: who says it has said something then.
 func TestEverythingThatAPeerSaysCounts(t *testing.T) {
 	atEachLevel(t, func(e *rated) {
 		limits := e.node.Limits()

@@ -73,7 +73,8 @@ func rate(t *testing.T, level admission.Level) *rated {
 	return &rated{edgeServer: e, t: t, level: level}
 }
 
-// speaker returns a token of a tenant that has said nothing yet, and what reports whether something was too much of what it has said: at the level, and at no other.
+// speaker returns a token of a tenant that has said nothing yet, and what reports whether something was too much of
+// what it has said: at the level, and at no other.
 func (e *rated) speaker() (token string, limited func() bool) {
 	k := e.next
 	if e.next++; k == ratedTenants {
@@ -124,7 +125,8 @@ func (e *rated) ask(token string, q origintest.Request) int {
 // uncounted are the routes that ask nobody who it is, and so count for nobody.
 var uncounted = []string{"/", "GET /{$}", "/a2a/"}
 
-// counts are what is asked at a route to be counted, where that is another thing than what pages ask, by method and pattern.
+// counts are what is asked at a route to be counted, where that is another thing than what pages ask, by method and
+// pattern.
 var counts = map[string]origintest.Request{
 	"POST /agents/{id}/ask":          {Target: "/agents/speaker/ask?as=speaker", Body: `{"hello":1}`},
 	"POST /agents/{id}/tools/{tool}": {Target: "/agents/speaker/tools/run?as=speaker", Body: `{}`},
@@ -133,7 +135,8 @@ var counts = map[string]origintest.Request{
 	"POST /a2a/approvals/{id}":       {Target: "/a2a/approvals/x", Body: `{"approved":true}`},
 }
 
-// TestEveryRequestOverHTTPCounts asks at each route of the public port, as its code has them, by each method that it takes: who asks has said something then.
+// TestEveryRequestOverHTTPCounts asks at each route of the public port, as its code has them, by each method that it
+// takes: who asks has said something then.
 func TestEveryRequestOverHTTPCounts(t *testing.T) {
 	atEachLevel(t, func(e *rated) {
 		for _, pattern := range origintest.Routes(e.t, (*e.ports.public.handler.Load()).(*http.ServeMux)) {
@@ -276,7 +279,8 @@ var said = map[string]string{
 	"handoff":             `{"type":"handoff","id":"%d","to":"speaker","method":"GET","path":"/x"}`,
 }
 
-// TestEveryFrameOfAnAgentCounts says each frame that agents may send, by the word of the edge's own description, until the agent may say nothing more.
+// TestEveryFrameOfAnAgentCounts says each frame that agents may send, by the word of the edge's own description, until
+// the agent may say nothing more.
 func TestEveryFrameOfAnAgentCounts(t *testing.T) {
 	atEachLevel(t, func(e *rated) {
 		for _, kind := range e.clientFrames() {

@@ -1,5 +1,5 @@
-// Package serve runs edges: one as a process for `agora edge`, a cluster of them in one for `agora dev`; their ports, their doors, and what
-// operators ask and watch.
+// Package serve runs edges: one as a process for `agora edge`, a cluster of them in one for `agora dev`; their ports,
+// their doors, and what operators ask and watch.
 package serve
 
 import (

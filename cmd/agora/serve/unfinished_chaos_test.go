@@ -7,7 +7,8 @@ import (
 	"time"
 )
 
-// TestTimedWhoHasCredentialsIsServedSoon fills every place with what is unfinished, and has everybody with credentials served within two seconds.
+// TestTimedWhoHasCredentialsIsServedSoon fills every place with what is unfinished, and has everybody with credentials
+// served within two seconds.
 func TestTimedWhoHasCredentialsIsServedSoon(t *testing.T) {
 	e := guarded(t)
 	e.serves(t, "nobody else is there") // by a peer that stays

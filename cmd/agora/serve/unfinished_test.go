@@ -159,7 +159,8 @@ func clientHello() string {
 	return <-said
 }
 
-// prefaced is the beginning of a connection of HTTP/2, with a call whose message has so many bytes of more that it names; without a call where there is no path.
+// prefaced is the beginning of a connection of HTTP/2, with a call whose message has so many bytes of more that it
+// names; without a call where there is no path.
 func prefaced(path, token string, has int) string {
 	var b, block bytes.Buffer
 	b.WriteString(http2.ClientPreface)
@@ -334,8 +335,8 @@ func (e *guardedEdge) serves(t *testing.T, about string) (slowest time.Duration)
 	return slowest
 }
 
-// TestWhatIsUnfinishedKeepsNobodyOut begins everything that somebody without credentials can begin at each port, more often than the port has places, and has whoever has credentials
-// served at every door meanwhile.
+// TestWhatIsUnfinishedKeepsNobodyOut begins everything that somebody without credentials can begin at each port, more
+// often than the port has places, and has whoever has credentials served at every door meanwhile.
 func TestWhatIsUnfinishedKeepsNobodyOut(t *testing.T) {
 	t.Parallel()
 	for about, guards := range map[string]func(*testing.T) *guardedEdge{
@@ -374,7 +375,8 @@ func (e *guardedEdge) holdsLittle(t *testing.T) {
 	}
 }
 
-// unfinishedByPeers is what a peer that is bound to nobody begins to say by each protocol. A protocol that an edge offers, and that is missing here, fails the test.
+// unfinishedByPeers is what a peer that is bound to nobody begins to say by each protocol. A protocol that an edge
+// offers, and that is missing here, fails the test.
 var unfinishedByPeers = map[protocol.ID]string{
 	p2p.CardProtocol:    strings.Repeat("x", 1<<20),
 	p2p.HandoffProtocol: `{"method":"GET","path":"/a","input_data":"` + strings.Repeat("x", 1<<20),
@@ -384,8 +386,8 @@ var unfinishedByPeers = map[protocol.ID]string{
 	ping.ID:             strings.Repeat("x", 31),
 }
 
-// TestPeersThatAreBoundToNobodyKeepNobodyOut has more of them come than there are places, be silent and begin what they don't end, and has whoever has credentials served at every
-// door meanwhile.
+// TestPeersThatAreBoundToNobodyKeepNobodyOut has more of them come than there are places, be silent and begin what they
+// don't end, and has whoever has credentials served at every door meanwhile.
 func TestPeersThatAreBoundToNobodyKeepNobodyOut(t *testing.T) {
 	t.Parallel()
 	e := guarded(t)

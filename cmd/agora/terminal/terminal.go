@@ -1,4 +1,5 @@
-// Package terminal knows terminals: whether there is one, how wide it is, and how text of others is shown there without acting on it.
+// Package terminal knows terminals: whether there is one, how wide it is, and how text of others is shown there without
+// acting on it.
 package terminal
 
 import (

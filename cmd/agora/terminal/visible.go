@@ -36,7 +36,8 @@ func escaped(r rune, size int, first byte) string {
 	return fmt.Sprintf(`\u%04x`, r)
 }
 
-// Tokens calls f for each character of s as it may be shown, and stops when f returns false. plain says that the character is shown as itself.
+// Tokens calls f for each character of s as it may be shown, and stops when f returns false. plain says that the
+// character is shown as itself.
 func Tokens(s string, f func(r rune, shown string, plain bool) bool) {
 	for i := 0; i < len(s); {
 		r, size := utf8.DecodeRuneInString(s[i:])
@@ -61,7 +62,8 @@ func Visible(s string) string {
 	return b.String()
 }
 
-// NameOf returns an agent's id as people see it: quoted where it could be taken for more than an id, or for this program.
+// NameOf returns an agent's id as people see it: quoted where it could be taken for more than an id, or for this
+// program.
 func NameOf(id string) string {
 	if id == Program {
 		return quote.Full(id)

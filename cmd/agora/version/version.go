@@ -10,12 +10,12 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// release is the version that a build was told it is, by -ldflags "-X …/cmd/agora/version.release=…": an image is built without the
-// history that would say it.
+// release is the version that a build was told it is, by -ldflags "-X …/cmd/agora/version.release=…": an image is built
+// without the history that would say it.
 var release string
 
-// coming is the release that this source is on its way to, and the version of the chart's images. A build that was told nothing, and that
-// has no history either, is that of a developer.
+// coming is the release that this source is on its way to, and the version of the chart's images. A build that was told
+// nothing, and that has no history either, is that of a developer.
 const coming = "0.1.0"
 
 func NewCommand() *cobra.Command {
@@ -35,8 +35,8 @@ func NewCommand() *cobra.Command {
 	return cmd
 }
 
-// Print writes the line of the verb, and of the flag --version. The flag is not cobra's own: cobra writes its line by a template,
-// and a program that links templates keeps every exported method of every type, which is a fifth of its size.
+// Print writes the line of the verb, and of the flag --version. The flag is not cobra's own: cobra writes its line by a
+// template, and a program that links templates keeps every exported method of every type, which is a fifth of its size.
 func Print(w io.Writer) error {
 	_, err := fmt.Fprintf(w, "agora %s\n", String())
 	return err

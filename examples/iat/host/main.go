@@ -1,4 +1,5 @@
-// Command host gives a task to a sub-agent: it lends it a tool and a directory, and leaves what that asks approval for to `agora approve`.
+// Command host gives a task to a sub-agent: it lends it a tool and a directory, and leaves what that asks approval for
+// to `agora approve`.
 package main
 
 import (

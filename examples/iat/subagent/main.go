@@ -1,4 +1,5 @@
-// Command subagent does the tasks that hosts give it: it finds backup files with the host's tool, and deletes them where that is approved.
+// Command subagent does the tasks that hosts give it: it finds backup files with the host's tool, and deletes them
+// where that is approved.
 package main
 
 import (

@@ -1,4 +1,5 @@
-// Command agent is an agent of plain HTTP, which knows nothing of the cluster: it shows a card, and greets. `agora sidecar --agent-url http://127.0.0.1:8000` makes it a member.
+// Command agent is an agent of plain HTTP, which knows nothing of the cluster: it shows a card, and greets. `agora
+// sidecar --agent-url http://127.0.0.1:8000` makes it a member.
 package main
 
 import (

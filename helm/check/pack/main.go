@@ -1,4 +1,5 @@
-// Command pack packs the Helm chart of a release, as `helm package` does, with the version of the release, and the same bytes each time.
+// Command pack packs the Helm chart of a release, as `helm package` does, with the version of the release, and the same
+// bytes each time.
 package main
 
 import (

@@ -49,8 +49,8 @@ func (e *ClosedError) Error() string { return fmt.Sprintf("closed with %d %s", e
 // NetConn returns the connection below.
 func (c *Conn) NetConn() net.Conn { return c.Timed.Conn }
 
-// Next returns what the next text or binary frame says, which is good until Next is called again. It blocks until one comes,
-// answers pings meanwhile, and returns a *ClosedError when the server closes the connection in order.
+// Next returns what the next text or binary frame says, which is good until Next is called again. It blocks until one
+// comes, answers pings meanwhile, and returns a *ClosedError when the server closes the connection in order.
 func (c *Conn) Next() ([]byte, error) {
 	n, err := c.head()
 	if err != nil {
@@ -59,7 +59,8 @@ func (c *Conn) Next() ([]byte, error) {
 	return c.take(n)
 }
 
-// Read reads what text and binary frames say as one stream of bytes. A connection is read by Next or by Read, not by both.
+// Read reads what text and binary frames say as one stream of bytes. A connection is read by Next or by Read, not by
+// both.
 func (c *Conn) Read(p []byte) (int, error) {
 	for c.left == 0 {
 		n, err := c.head()

@@ -11,8 +11,8 @@ import (
 	"testing"
 )
 
-// TestACutSaysNothingOverTLSEither: a TLS connection that is closed says so first, its server closes it too, and the agent's reader takes
-// that for a connection that was lost.
+// TestACutSaysNothingOverTLSEither: a TLS connection that is closed says so first, its server closes it too, and the
+// agent's reader takes that for a connection that was lost.
 func TestACutSaysNothingOverTLSEither(t *testing.T) {
 	ends := make(chan error, 1)
 	s := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {

@@ -41,8 +41,9 @@ type item struct {
 	skipped []*skip // by receivers that saw a later one before the outcome was known
 }
 
-// NewLine makes a line to some receivers, on which nothing was sent. At most window numbers are to be under way. The line
-// remembers eight times as many that did not arrive and of which nobody knows the outcome, and forgets the older ones.
+// NewLine makes a line to some receivers, on which nothing was sent. At most window numbers are to be under way. The
+// line remembers eight times as many that did not arrive and of which nobody knows the outcome, and forgets the older
+// ones.
 func NewLine(t *Tally, name string, window int, to ...*Track) *Line {
 	l := &Line{tally: t, name: name, window: window, base: 1, tracks: to}
 	for _, track := range to {
@@ -78,7 +79,8 @@ func (l *Line) Settled() uint64 {
 	return l.settled
 }
 
-// Wanted returns the last number that is to arrive, as far as the sender knows: neither refused, nor unknown, nor of an aborted stream.
+// Wanted returns the last number that is to arrive, as far as the sender knows: neither refused, nor unknown, nor of an
+// aborted stream.
 func (l *Line) Wanted() uint64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()

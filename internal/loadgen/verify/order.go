@@ -5,8 +5,8 @@ import "sync"
 // maxOrder is how many events are remembered that not every member has seen.
 const maxOrder = 8192
 
-// Order checks that all members of a space see one order: the order in which
-// each event was first seen by anybody is the one that all must keep. Its methods may be called by many goroutines at a time.
+// Order checks that all members of a space see one order: the order in which each event was first seen by anybody is
+// the one that all must keep. Its methods may be called by many goroutines at a time.
 type Order struct {
 	tally *Tally
 	name  string // of the space

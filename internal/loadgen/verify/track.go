@@ -76,7 +76,8 @@ func (t *Track) Arrived(k Kind, n, seq uint64) (load any, fresh bool) {
 	return load, true
 }
 
-// Aborted takes that the receiver was told that a stream is aborted; again: the same was said before, as the edge marks it.
+// Aborted takes that the receiver was told that a stream is aborted; again: the same was said before, as the edge marks
+// it.
 func (t *Track) Aborted(stream uint64, again bool) {
 	l := t.line
 	l.mu.Lock()
@@ -168,8 +169,8 @@ func (l *Line) reach(it *item) {
 	}
 }
 
-// miss takes a number that is stored, has not come and was overtaken. Whether that may be is known of a part of a stream
-// when both ends have said whether the stream was aborted.
+// miss takes a number that is stored, has not come and was overtaken. Whether that may be is known of a part of a
+// stream when both ends have said whether the stream was aborted.
 func (l *Line) miss(s *skip) {
 	s.open = true
 	if s.stream == 0 || s.gone {
