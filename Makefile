@@ -91,7 +91,7 @@ chaos: race
 	$(GO) test -tags chaos -count=1 -timeout 60m -v ./internal/reliability
 	$(GO) test -tags chaos -count=1 -timeout 40m -v ./internal/overload
 	$(MAKE) simulate FOR=20m
-	$(GO) test -tags chaos -count=1 -timeout 60m -p 1 ./broker ./client ./cmd/... ./edge/... ./spaces
+	$(GO) test -tags chaos -count=1 -timeout 60m -p 1 . ./broker ./client ./cmd/... ./edge/... ./spaces
 
 # Each part by itself, and then the whole next to core NATS in the same run: its ratios may not be worse than the stored
 # ones by more than a third. What changes them for good updates them: make bench UPDATE=-update.
