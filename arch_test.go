@@ -168,7 +168,6 @@ var testLibraries = []string{
 	"github.com/bufbuild/protocompile",                                    // tests compile what edges speak
 	"github.com/libp2p/go-libp2p", "github.com/multiformats/go-multiaddr", // tests are peers
 	"google.golang.org/grpc", "google.golang.org/genproto/googleapis/rpc/errdetails",
-	"golang.org/x/tools/go",      // a test follows the calls of the architecture's walks
 	"github.com/go-jose/go-jose", // tests sign tokens
 	"golang.org/x/net/http2",     // tests speak frames that no client does
 	"github.com/gorilla/websocket", "github.com/coder/websocket",
