@@ -115,8 +115,8 @@ func (l *Ledger) Pass(n uint64) {
 	}
 }
 
-// Doubt says that m was refused, though it may be stored: its sender is free to say something else under its number, and
-// must not take that for stored.
+// Doubt says that m was refused, though it may be stored: its sender is free to say something else under its number,
+// and must not take that for stored.
 func (l *Ledger) Doubt(m *agora.Message) {
 	if m.N == 0 {
 		return
@@ -139,8 +139,8 @@ const (
 	Forgotten             // it may have been stored, and be gone from the log since
 )
 
-// Resolve says what became of a part in doubt. What is forgotten is marked if it comes again: by its number or, where it
-// has none, with all that comes until a time and that the ledger can't tell from it.
+// Resolve says what became of a part in doubt. What is forgotten is marked if it comes again: by its number or, where
+// it has none, with all that comes until a time and that the ledger can't tell from it.
 func (l *Ledger) Resolve(m *agora.Message, f Fate, until time.Time) {
 	switch f {
 	case Stored:
