@@ -17,7 +17,7 @@ import (
 // Lose says that m was refused for the moment and not stored. Its stream can't
 // go on over the hole, and numbers beyond m's must not overtake it.
 func (l *Ledger) Lose(m *agora.Message) {
-	l.block(m.N)
+	l.await(m.N)
 	switch {
 	case !IsStreamPart(m):
 	case m.Part == agora.Start:
@@ -27,10 +27,10 @@ func (l *Ledger) Lose(m *agora.Message) {
 	}
 }
 
-// block has the numbers beyond one that was refused wait until it comes again.
-func (l *Ledger) block(n uint64) {
-	if n > l.lastN && (l.blocked == 0 || n < l.blocked) {
-		l.blocked = n
+// await has the numbers beyond one that was refused wait until it comes again.
+func (l *Ledger) await(n uint64) {
+	if n > l.lastN && (l.awaited == 0 || n < l.awaited) {
+		l.awaited = n
 	}
 }
 
@@ -88,7 +88,7 @@ func (l *Ledger) LostTooMuch() bool { return len(l.lost) > maxLost }
 // Settle loses what was refused while the log was read.
 func (l *Ledger) Settle() {
 	for _, p := range l.lost {
-		l.block(p.n)
+		l.await(p.n)
 		if p.stream != "" && (!p.start || p.number == 0) { // presence may have heard of a start before the log did
 			l.breakStream(p.stream)
 		}
@@ -102,11 +102,11 @@ func (l *Ledger) Settle() {
 
 // Pass says that a number will not come again. A lower one that was refused still will.
 func (l *Ledger) Pass(n uint64) {
-	if l.blocked == n {
-		l.blocked = 0
+	if l.awaited == n {
+		l.awaited = 0
 	}
-	if l.old.blocked == n {
-		l.old.blocked = 0
+	if l.old.awaited == n {
+		l.old.awaited = 0
 	}
 	for i := range l.lost {
 		if l.lost[i].n == n {
@@ -183,8 +183,8 @@ func (l *Ledger) DoubtEnd(stream string) {
 // again; 0 where none is stored.
 func (l *Ledger) Next() uint64 {
 	switch {
-	case l.blocked != 0:
-		return l.blocked
+	case l.awaited != 0:
+		return l.awaited
 	case l.lastN != 0:
 		return l.lastN + 1
 	}

@@ -14,8 +14,8 @@ import (
 // if it may be stored, reckons with it from now on.
 func (l *Ledger) Take(m *agora.Message, index int, epoch uint64, now time.Time) Verdict {
 	v := l.known(m)
-	if v.Err == nil && m.N > l.lastN && m.N <= l.blocked {
-		l.blocked = 0 // here it is again
+	if v.Err == nil && m.N > l.lastN && m.N <= l.awaited {
+		l.awaited = 0 // here it is again
 	}
 	if v.Again || v.Err != nil {
 		return v
@@ -53,8 +53,8 @@ func (l *Ledger) known(m *agora.Message) Verdict {
 		}
 		m.Again = true
 	}
-	if guard.Order && l.blocked != 0 && m.N > l.blocked {
-		v := refuse(agora.Unavailable, "number %d was refused and has not come again", l.blocked)
+	if guard.Order && l.awaited != 0 && m.N > l.awaited {
+		v := refuse(agora.Unavailable, "number %d was refused and has not come again", l.awaited)
 		v.Err.RetryAfter = RetryAfter
 		return v
 	}
