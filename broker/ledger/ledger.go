@@ -1,10 +1,10 @@
 // Package ledger is what a lane knows of what it has stored, and the rules of which part may follow. It knows no
 // log and no clock: the lane tells it what became of each record, and what time it is.
 //
-// What it does not know has a word each. A number is awaited that was refused for the moment, and doubted where what was
-// said under it may be stored. A stream is maybe over where its end may be stored; its evidence is what the log, when it
-// was read, said of it. The lane is exact where no number beyond its highest is stored, and unsure for as long as
-// something may come again that was stored and that retention has taken.
+// What it does not know has a word each. A number is awaited that was refused for the moment, and doubted where what
+// was said under it may be stored. A stream is maybe over where its end may be stored; its evidence is what the log,
+// when it was read, said of it. The lane is exact where no number beyond its highest is stored, and unsure for as long
+// as something may come again that was stored and that retention has taken.
 package ledger
 
 import (
