@@ -22,7 +22,7 @@ type Ledger struct {
 	log     reading           // what the log told while it was read, until Inherit
 	holes   spans             // numbers below lastN that were passed over, and so are not stored
 	awaited uint64            // lowest number refused for the moment: none beyond it may overtake it; 0 for none
-	doubted map[uint64]uint64 // what was said under numbers that were refused and may be stored, or have been: a hash
+	doubted map[uint64]doubt  // numbers that were refused and may be stored, or have been
 	ids     map[string]First  // messages by id, for the duplicate window
 	idAges  []aged            // ids in the order they came
 	numbers []First           // the latest numbered messages, by number modulo its length
@@ -165,7 +165,13 @@ func (l *Ledger) add(m *agora.Message, f First, epoch uint64, now time.Time) {
 		l.loose = now
 	}
 	if m.ID != "" {
-		l.remember(m.ID, f, now)
+		if l.ids == nil {
+			l.ids = make(map[string]First)
+		}
+		if _, ok := l.ids[m.ID]; !ok {
+			l.idAges = append(l.idAges, aged{m.ID, now})
+		}
+		l.ids[m.ID] = f
 	}
 	if IsStreamPart(m) {
 		l.step(m, epoch)
@@ -187,16 +193,6 @@ func (l *Ledger) number(m *agora.Message, f First) {
 	}
 	f.said = saying(m)
 	l.numbers[m.N%maxNumbers] = f
-}
-
-func (l *Ledger) remember(id string, f First, now time.Time) {
-	if l.ids == nil {
-		l.ids = make(map[string]First)
-	}
-	if _, ok := l.ids[id]; !ok {
-		l.idAges = append(l.idAges, aged{id, now})
-	}
-	l.ids[id] = f
 }
 
 // step moves a stream on by one part.

@@ -122,9 +122,15 @@ func (l *Ledger) Doubt(m *agora.Message) {
 		return
 	}
 	if l.doubted == nil || len(l.doubted) >= maxDoubted {
-		l.doubted = make(map[uint64]uint64)
+		l.doubted = make(map[uint64]doubt)
 	}
-	l.doubted[m.N] = hashOf(m)
+	l.doubted[m.N] = doubt{said: hashOf(m), forgotten: l.doubted[m.N].forgotten}
+}
+
+// doubt is what is remembered of a number in doubt.
+type doubt struct {
+	said      uint64 // a hash of the message
+	forgotten bool   // an earlier copy is forgotten: the number stays in doubt, whatever becomes of the next one
 }
 
 const maxDoubted = 4 * record.MaxParts // numbers; a lane has one record in doubt at a time
@@ -149,22 +155,30 @@ func (l *Ledger) Resolve(m *agora.Message, f Fate, until time.Time) {
 		}
 		return
 	case NotStored:
-		delete(l.doubted, m.N)
+		if !l.doubted[m.N].forgotten {
+			delete(l.doubted, m.N)
+		}
 	case Forgotten:
-		if m.N == 0 && until.After(l.unsure) {
-			l.unsure = until
-		}
-		if s := l.streams[m.Stream]; IsStreamPart(m) && m.Part == agora.Start && !s.phase.isOpen() {
-			l.doubtStart(m, s)
-		}
+		l.forget(m, until)
 	}
 	l.Lose(m)
 }
 
-// doubtStart notes that a start is forgotten. Who has read it is owed an end: at once where its sender does not number,
+// forget notes that a part is forgotten. Who has read a start is owed an end: at once where its sender does not number,
 // and may say no more of the stream. A number comes again, and tells its receivers what they had: the stream is aborted
 // if the session ends before.
-func (l *Ledger) doubtStart(m *agora.Message, s stream) {
+func (l *Ledger) forget(m *agora.Message, until time.Time) {
+	if d, ok := l.doubted[m.N]; ok {
+		d.forgotten = true
+		l.doubted[m.N] = d
+	}
+	if m.N == 0 && until.After(l.unsure) {
+		l.unsure = until
+	}
+	s := l.streams[m.Stream]
+	if !IsStreamPart(m) || m.Part != agora.Start || s.phase.isOpen() {
+		return
+	}
 	l.put(m.Stream, s, stream{kind: m.Kind, phase: nextPhase[s.phase][startDoubted], numbered: m.N != 0, maybeOver: true})
 	if m.N == 0 {
 		l.toAbort = append(l.toAbort, m.Stream)
