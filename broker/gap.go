@@ -78,16 +78,17 @@ func (i *Inbox) mayLackRest(had inboxComplete) bool {
 // what was read.
 func (i *Inbox) mayHaveLost(s jslog.State, p *jslog.Page) bool {
 	had, full := i.had(), s.Count >= i.b.cfg.MaxRecords
-	aged := !i.reading.quiet && (i.b.log.Forgets(had.at) || s.Created.After(had.at)) // nobody would know of what was stored and dropped since
+	// What was sent since it had everything may have grown too old, unless presence knows that it was nothing.
+	aged := !i.reading.quiet && (i.b.log.Forgets(had.at) || s.Created.After(had.at))
 	switch {
 	case i.end.seq == 0: // if all that is kept was read, none of it is older than the time from which it was
 		return full && p.Count() >= s.Count || aged && !had.at.IsZero()
-	case i.cursor() < had.tail: // something is known to have stood between them, if only the rest of the position's own record
+	case i.cursor() < had.tail: // something stood there, if only the rest of the record of the position
 		return true
 	case i.end.seq == s.Last: // nothing was stored since in the whole stream
 		return false
 	}
-	return full || aged // a full one overflowed, however quiet it was held to be: the record of a position at its end would be there
+	return full || aged // one that is full has overflowed: else the record of a position at its end would be there
 }
 
 // had returns when the inbox was last known to have had everything. One that begins at a time, and has read nothing

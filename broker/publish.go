@@ -2,6 +2,7 @@ package broker
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/agora-relay/agora"
@@ -31,32 +32,23 @@ func (b *Broker) PublishFor(ctx context.Context, payer, key string, m agora.Mess
 	ctx, cancel := context.WithTimeout(ctx, b.cfg.Duplicates*3/4)
 	defer cancel()
 	for tried := false; ; tried = true {
-		var a jslog.Ack
-		if tried && !m.Again { // a server that has started since knows the keys alone that still stand in its log
-			var stands bool
-			stands, err = b.log.NothingEvicted(ctx, &p, 0, time.Time{})
-			m.Again = err == nil && !stands
-		}
-		if err == nil {
-			msg, bad := b.log.Laneless(p, key, &m)
-			if bad != nil {
-				return 0, bad
-			}
-			a, err = b.log.Publish(ctx, msg, b.cfg.Retry)
-		}
+		a, err := b.publishOnce(ctx, p, key, &m, tried)
+		refusal, refused := errors.AsType[*agora.Error](err)
 		switch {
+		case refused:
+			return 0, refusal
 		case err != nil && ctx.Err() != nil:
 			return 0, jslog.Unavailable(err)
-		case err == nil && a.Refused():
+		case err != nil:
+		case a.Refused():
 			w.stores.refused()
 			return 0, jslog.Full()
-		case err == nil && a.Err == nil && !a.Absent:
-			b.noteStored(p, a, 1)
-			return a.Seq << agora.SeqShift, nil
-		}
-		if err = nil; a.Absent {
+		case a.Absent:
 			w.stores.refused()
 			w.ask(checkLeader)
+		case a.Err == nil:
+			b.noteStored(p, a, 1)
+			return a.Seq << agora.SeqShift, nil
 		}
 		b.count.retries.Add(1)
 		select {
@@ -67,6 +59,24 @@ func (b *Broker) PublishFor(ctx context.Context, payer, key string, m agora.Mess
 			return 0, jslog.Unavailable(errClosed)
 		}
 	}
+}
+
+// publishOnce publishes m outside any lane, and returns the server's answer, or an *agora.Error where m can't be
+// stored. A server that has started since it was published first knows the keys alone that still stand in its log: anew,
+// m is marked if it may have been stored and be gone again.
+func (b *Broker) publishOnce(ctx context.Context, p jslog.Location, key string, m *agora.Message, anew bool) (jslog.Ack, error) {
+	if anew && !m.Again {
+		stands, err := b.log.NothingEvicted(ctx, &p, 0, time.Time{})
+		if err != nil {
+			return jslog.Ack{}, err
+		}
+		m.Again = !stands
+	}
+	msg, err := b.log.Laneless(p, key, m)
+	if err != nil {
+		return jslog.Ack{}, err
+	}
+	return b.log.Publish(ctx, msg, b.cfg.Retry)
 }
 
 // noteStored notes a record that stands outside any lane, or was stored to end one.

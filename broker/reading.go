@@ -29,7 +29,7 @@ const (
 	readTells     readState = iota // tells a gap: the listener named a position that is none of the address's
 	readAsksEmpty                  // asks the leader whether the mailbox, of which nothing is known, is empty
 	readAsksFirst                  // asks the leader whether the listener's position is the end of the log
-	readBegins                     // reads the log from the listener's position on: of the record there it may have had a part
+	readBegins                     // reads the log from the listener's position on, whose record it may have in part
 	readAsksEnd                    // asks the leader whether what was read, which was all that a replica had, is all
 	readContinues                  // reads the log from the record that was read last
 	readStates

@@ -285,21 +285,20 @@ func (l *Lane) resolveInflight(f *batch, hit uint64, forgotten bool) {
 	until := time.Now().Add(l.b.cfg.Duplicates)
 	back := newBatch() // what is to be stored anew, in front of what has gathered meanwhile
 	for i := range f.items {
-		it := &f.items[i]
-		forgotten := forgotten && it.verdict.Store
-		if forgotten && ledger.IsStreamPart(&it.m) && it.m.Part.Ends() {
+		it, fate := &f.items[i], ledger.NotStored
+		if forgotten && it.verdict.Store {
+			fate = ledger.Forgotten
+		}
+		if fate == ledger.Forgotten && ledger.IsStreamPart(&it.m) && it.m.Part.Ends() {
 			l.ledger.DoubtEnd(it.m.Stream)
 		}
-		switch {
-		case !it.toldOff():
-			it.m.Again = it.m.Again || forgotten
-			back.items = append(back.items, *it)
-			l.queued += it.room
-		case forgotten:
-			l.ledger.Resolve(&it.m, ledger.Forgotten, until)
-		default:
-			l.ledger.Resolve(&it.m, ledger.NotStored, until)
+		if it.toldOff() {
+			l.ledger.Resolve(&it.m, fate, until)
+			continue
 		}
+		it.m.Again = it.m.Again || fate == ledger.Forgotten
+		back.items = append(back.items, *it)
+		l.queued += it.room
 	}
 	f.release()
 	if len(back.items) > 0 {

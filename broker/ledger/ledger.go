@@ -1,10 +1,10 @@
 // Package ledger is what a lane knows of what it has stored, and the rules of which part may follow. It knows no
 // log and no clock: the lane tells it what became of each record, and what time it is.
 //
-// What it does not know has a word each. A number is blocked while one that was refused is waited for, and doubted while
-// what was said under it may be stored. A stream is maybe over where its end may be stored; its evidence is what the
-// log, when it was read, said of it. The lane is exact where no number beyond its highest is stored, and unsure for as
-// long as something may come again that was stored and that retention has taken.
+// What it does not know has a word each. A number is awaited that was refused for the moment, and doubted where what
+// was said under it may be stored. A stream is maybe over where its end may be stored; its evidence is what the log,
+// when it was read, said of it. The lane is exact where no number beyond its highest is stored, and unsure for as long
+// as something may come again that was stored and that retention has taken.
 package ledger
 
 import (
@@ -21,8 +21,8 @@ type Ledger struct {
 	kept    uint64            // the one that was known before anything was read
 	log     reading           // what the log told while it was read, until Inherit
 	holes   spans             // numbers below lastN that were passed over, and so are not stored
-	blocked uint64            // lowest number refused for the moment: none beyond it may overtake it; 0 for none
-	doubted map[uint64]uint64 // what was said under numbers that were refused and may be stored, or have been: a hash
+	awaited uint64            // lowest number refused for the moment: none beyond it may overtake it; 0 for none
+	doubted map[uint64]doubt  // numbers that were refused and may be stored, or have been
 	ids     map[string]First  // messages by id, for the duplicate window
 	idAges  []aged            // ids in the order they came
 	numbers []First           // the latest numbered messages, by number modulo its length
@@ -39,7 +39,7 @@ type Ledger struct {
 
 	undo []was    // what take has changed in streams since the last commit
 	old  struct { // what else Rollback returns to
-		lastN, blocked uint64
+		lastN, awaited uint64
 		holes, ids     int
 	}
 }
@@ -59,7 +59,7 @@ type Parked struct {
 // what is told apart by id or index may be said again within the window. It returns false where a lane that is put
 // aside could not answer for what is open.
 func (l *Ledger) Park(now time.Time, window time.Duration) (p Parked, all, ok bool) {
-	if l.open > 0 || l.blocked != 0 || len(l.doubted) > 0 {
+	if l.open > 0 || l.awaited != 0 || len(l.doubted) > 0 {
 		return Parked{}, false, false
 	}
 	all = !now.Before(l.unsure) && (l.loose.IsZero() || now.Sub(l.loose) >= window)
@@ -153,7 +153,7 @@ func IsStreamPart(m *agora.Message) bool {
 // Begin marks the state to which Rollback returns.
 func (l *Ledger) Begin() {
 	l.undo = l.undo[:0]
-	l.old.lastN, l.old.blocked, l.old.holes, l.old.ids = l.lastN, l.blocked, len(l.holes), len(l.idAges)
+	l.old.lastN, l.old.awaited, l.old.holes, l.old.ids = l.lastN, l.awaited, len(l.holes), len(l.idAges)
 }
 
 // add reckons with m as stored.
@@ -165,7 +165,13 @@ func (l *Ledger) add(m *agora.Message, f First, epoch uint64, now time.Time) {
 		l.loose = now
 	}
 	if m.ID != "" {
-		l.remember(m.ID, f, now)
+		if l.ids == nil {
+			l.ids = make(map[string]First)
+		}
+		if _, ok := l.ids[m.ID]; !ok {
+			l.idAges = append(l.idAges, aged{m.ID, now})
+		}
+		l.ids[m.ID] = f
 	}
 	if IsStreamPart(m) {
 		l.step(m, epoch)
@@ -179,24 +185,14 @@ func (l *Ledger) number(m *agora.Message, f First) {
 		l.holes = append(l.holes, span{l.lastN + 1, m.N - 1})
 	}
 	l.lastN = m.N
-	if l.blocked <= m.N {
-		l.blocked = 0 // it has come: nothing beyond it is stored before
+	if l.awaited <= m.N {
+		l.awaited = 0 // it has come: nothing beyond it is stored before
 	}
 	if l.numbers == nil {
 		l.numbers = make([]First, maxNumbers)
 	}
 	f.said = saying(m)
 	l.numbers[m.N%maxNumbers] = f
-}
-
-func (l *Ledger) remember(id string, f First, now time.Time) {
-	if l.ids == nil {
-		l.ids = make(map[string]First)
-	}
-	if _, ok := l.ids[id]; !ok {
-		l.idAges = append(l.idAges, aged{id, now})
-	}
-	l.ids[id] = f
 }
 
 // step moves a stream on by one part.

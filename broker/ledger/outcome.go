@@ -49,7 +49,7 @@ func (l *Ledger) Rollback() {
 		delete(l.ids, taken.id)
 	}
 	l.idAges = l.idAges[:l.old.ids]
-	l.lastN, l.blocked, l.holes = l.old.lastN, l.old.blocked, l.holes[:l.old.holes]
+	l.lastN, l.awaited, l.holes = l.old.lastN, l.old.awaited, l.holes[:l.old.holes]
 }
 
 // forgetAborted forgets those streams over a hole that have their abort, or never had a start.

@@ -17,7 +17,7 @@ import (
 // Lose says that m was refused for the moment and not stored. Its stream can't
 // go on over the hole, and numbers beyond m's must not overtake it.
 func (l *Ledger) Lose(m *agora.Message) {
-	l.block(m.N)
+	l.await(m.N)
 	switch {
 	case !IsStreamPart(m):
 	case m.Part == agora.Start:
@@ -27,10 +27,10 @@ func (l *Ledger) Lose(m *agora.Message) {
 	}
 }
 
-// block has the numbers beyond one that was refused wait until it comes again.
-func (l *Ledger) block(n uint64) {
-	if n > l.lastN && (l.blocked == 0 || n < l.blocked) {
-		l.blocked = n
+// await has the numbers beyond one that was refused wait until it comes again.
+func (l *Ledger) await(n uint64) {
+	if n > l.lastN && (l.awaited == 0 || n < l.awaited) {
+		l.awaited = n
 	}
 }
 
@@ -88,7 +88,7 @@ func (l *Ledger) LostTooMuch() bool { return len(l.lost) > maxLost }
 // Settle loses what was refused while the log was read.
 func (l *Ledger) Settle() {
 	for _, p := range l.lost {
-		l.block(p.n)
+		l.await(p.n)
 		if p.stream != "" && (!p.start || p.number == 0) { // presence may have heard of a start before the log did
 			l.breakStream(p.stream)
 		}
@@ -102,11 +102,11 @@ func (l *Ledger) Settle() {
 
 // Pass says that a number will not come again. A lower one that was refused still will.
 func (l *Ledger) Pass(n uint64) {
-	if l.blocked == n {
-		l.blocked = 0
+	if l.awaited == n {
+		l.awaited = 0
 	}
-	if l.old.blocked == n {
-		l.old.blocked = 0
+	if l.old.awaited == n {
+		l.old.awaited = 0
 	}
 	for i := range l.lost {
 		if l.lost[i].n == n {
@@ -115,16 +115,22 @@ func (l *Ledger) Pass(n uint64) {
 	}
 }
 
-// Doubt says that m was refused, though it may be stored: its sender is free to say something else under its number, and
-// must not take that for stored.
+// Doubt says that m was refused, though it may be stored: its sender is free to say something else under its number,
+// and must not take that for stored.
 func (l *Ledger) Doubt(m *agora.Message) {
 	if m.N == 0 {
 		return
 	}
 	if l.doubted == nil || len(l.doubted) >= maxDoubted {
-		l.doubted = make(map[uint64]uint64)
+		l.doubted = make(map[uint64]doubt)
 	}
-	l.doubted[m.N] = hashOf(m)
+	l.doubted[m.N] = doubt{said: hashOf(m), forgotten: l.doubted[m.N].forgotten}
+}
+
+// doubt is what is remembered of a number in doubt.
+type doubt struct {
+	said      uint64 // a hash of the message
+	forgotten bool   // an earlier copy is forgotten: the number stays in doubt, whatever becomes of the next one
 }
 
 const maxDoubted = 4 * record.MaxParts // numbers; a lane has one record in doubt at a time
@@ -139,8 +145,8 @@ const (
 	Forgotten             // it may have been stored, and be gone from the log since
 )
 
-// Resolve says what became of a part in doubt. What is forgotten is marked if it comes again: by its number or, where it
-// has none, with all that comes until a time and that the ledger can't tell from it.
+// Resolve says what became of a part in doubt. What is forgotten is marked if it comes again: by its number or, where
+// it has none, with all that comes until a time and that the ledger can't tell from it.
 func (l *Ledger) Resolve(m *agora.Message, f Fate, until time.Time) {
 	switch f {
 	case Stored:
@@ -149,22 +155,30 @@ func (l *Ledger) Resolve(m *agora.Message, f Fate, until time.Time) {
 		}
 		return
 	case NotStored:
-		delete(l.doubted, m.N)
+		if !l.doubted[m.N].forgotten {
+			delete(l.doubted, m.N)
+		}
 	case Forgotten:
-		if m.N == 0 && until.After(l.unsure) {
-			l.unsure = until
-		}
-		if s := l.streams[m.Stream]; IsStreamPart(m) && m.Part == agora.Start && !s.phase.isOpen() {
-			l.doubtStart(m, s)
-		}
+		l.forget(m, until)
 	}
 	l.Lose(m)
 }
 
-// doubtStart notes that a start is forgotten. Who has read it is owed an end: at once where its sender does not number,
+// forget notes that a part is forgotten. Who has read a start is owed an end: at once where its sender does not number,
 // and may say no more of the stream. A number comes again, and tells its receivers what they had: the stream is aborted
 // if the session ends before.
-func (l *Ledger) doubtStart(m *agora.Message, s stream) {
+func (l *Ledger) forget(m *agora.Message, until time.Time) {
+	if d, ok := l.doubted[m.N]; ok {
+		d.forgotten = true
+		l.doubted[m.N] = d
+	}
+	if m.N == 0 && until.After(l.unsure) {
+		l.unsure = until
+	}
+	s := l.streams[m.Stream]
+	if !IsStreamPart(m) || m.Part != agora.Start || s.phase.isOpen() {
+		return
+	}
 	l.put(m.Stream, s, stream{kind: m.Kind, phase: nextPhase[s.phase][startDoubted], numbered: m.N != 0, maybeOver: true})
 	if m.N == 0 {
 		l.toAbort = append(l.toAbort, m.Stream)
@@ -183,8 +197,8 @@ func (l *Ledger) DoubtEnd(stream string) {
 // again; 0 where none is stored.
 func (l *Ledger) Next() uint64 {
 	switch {
-	case l.blocked != 0:
-		return l.blocked
+	case l.awaited != 0:
+		return l.awaited
 	case l.lastN != 0:
 		return l.lastN + 1
 	}

@@ -182,3 +182,27 @@ func TestEachFateOfAPartInDoubtIsMadeGood(t *testing.T) {
 		}
 	}
 }
+
+// A number is forgotten, comes again, and that copy is not stored: the first one may have been, so the third is marked as the second was.
+func TestWhatIsForgottenStaysInDoubtThoughItsNextCopyIsNotStored(t *testing.T) {
+	now := time.Now()
+	l := New(true)
+	l.Begin()
+	first := numbered(1, text("1"))
+	l.Doubt(&first)
+	l.Resolve(&first, Forgotten, now.Add(time.Minute))
+	second := numbered(1, text("1"))
+	if v := l.Take(&second, 0, 1, now); !v.Store || !second.Again {
+		t.Fatalf("the second: %+v, marked %t; want it stored and marked", v, second.Again)
+	}
+	l.Rollback()
+	l.Doubt(&second)
+	l.Resolve(&second, NotStored, now.Add(time.Minute))
+	other := numbered(1, text("another"))
+	if v := l.Take(&other, 0, 1, now); v.Err == nil || v.Err.Code != agora.InvalidRequest {
+		t.Errorf("another one: %+v, want INVALID_REQUEST", v)
+	}
+	if third := numbered(1, text("1")); !l.Take(&third, 0, 1, now).Store || !third.Again {
+		t.Error("the third is not marked")
+	}
+}

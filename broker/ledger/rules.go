@@ -14,8 +14,8 @@ import (
 // if it may be stored, reckons with it from now on.
 func (l *Ledger) Take(m *agora.Message, index int, epoch uint64, now time.Time) Verdict {
 	v := l.known(m)
-	if v.Err == nil && m.N > l.lastN && m.N <= l.blocked {
-		l.blocked = 0 // here it is again
+	if v.Err == nil && m.N > l.lastN && m.N <= l.awaited {
+		l.awaited = 0 // here it is again
 	}
 	if v.Again || v.Err != nil {
 		return v
@@ -47,14 +47,14 @@ func (l *Ledger) known(m *agora.Message) Verdict {
 			return Verdict{Again: true, At: f}
 		}
 	}
-	if said, may := l.doubted[m.N]; may && m.N > l.lastN {
-		if guard.Numbers && said != hashOf(m) {
+	if d, may := l.doubted[m.N]; may && m.N > l.lastN {
+		if guard.Numbers && d.said != hashOf(m) {
 			return refuse(agora.InvalidRequest, "number %d is another message's, which may be stored: number it anew", m.N)
 		}
 		m.Again = true
 	}
-	if guard.Order && l.blocked != 0 && m.N > l.blocked {
-		v := refuse(agora.Unavailable, "number %d was refused and has not come again", l.blocked)
+	if guard.Order && l.awaited != 0 && m.N > l.awaited {
+		v := refuse(agora.Unavailable, "number %d was refused and has not come again", l.awaited)
 		v.Err.RetryAfter = RetryAfter
 		return v
 	}
@@ -68,13 +68,13 @@ func (l *Ledger) reached(m *agora.Message) Verdict {
 		first = l.numbers[m.N%maxNumbers]
 	}
 	passed := l.holes.have(m.N)
-	said, doubted := l.doubted[m.N]
+	d, doubted := l.doubted[m.N]
 	switch {
 	case passed && l.streams[m.Stream].phase == aborted && IsStreamPart(m) && m.Part != agora.Start:
 		return refuseAborted(m.Stream) // as it was refused the first time: the answer was lost
 	case passed:
 		return refuse(agora.InvalidRequest, "number %d was not stored and a later one was: number it anew", m.N)
-	case doubted && said != hashOf(m):
+	case doubted && d.said != hashOf(m):
 		return refuse(agora.InvalidRequest, "number %d is another message's, which was stored after all: number it anew", m.N)
 	case first.said != 0 && first.said != saying(m):
 		return refuse(agora.InvalidRequest, "number %d is another message's, which is stored: number it anew", m.N)
