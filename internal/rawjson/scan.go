@@ -43,7 +43,7 @@ func (s *Scanner) Failed() bool { return s.what != "" }
 
 // space returns where the white space ends that begins at b[i].
 func space(b []byte, i int) int {
-	for i < len(b) && (b[i] == ' ' || b[i] == '\n' || b[i] == '\t' || b[i] == '\r') {
+	for i < len(b) && b[i] <= ' ' && (b[i] == ' ' || b[i] == '\n' || b[i] == '\t' || b[i] == '\r') {
 		i++
 	}
 	return i
@@ -207,7 +207,7 @@ func (s *Scanner) digits() bool {
 func (s *Scanner) text() bool {
 	b, escapes := s.b, false
 	for i := s.i + 1; ; {
-		i += plain(b[i:], 0)
+		i = plain(b, i, 0)
 		s.i = i
 		switch {
 		case i >= len(b):
