@@ -120,7 +120,8 @@ func (s *Scanner) open(bracket byte, depth int) bool {
 	switch {
 	case depth > s.max:
 		return s.fail("it is nested too deeply")
-	case s.take(bracket):
+	case s.i < len(s.b) && s.b[s.i] == bracket:
+		s.i++
 		return true
 	case bracket == '{':
 		return s.fail("an object should be here")
