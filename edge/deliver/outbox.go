@@ -20,7 +20,7 @@ type Outbox struct {
 	line    Line
 	writers *Writers
 	slot    *admission.Slot
-	span    atomic.Pointer[span] // under which verbs and pulls run; nil until one asks, so that a quiet connection keeps none
+	span    atomic.Pointer[span] // under which verbs and pulls run; a quiet connection has none
 	over    atomic.Bool          // what spans there will be are over
 
 	mu      sync.Mutex // guards the fields below

@@ -59,7 +59,8 @@ func (r *Reader) hear(src io.Reader, b []byte) (n int, err error) {
 	return n, err
 }
 
-// Quiet reports whether nothing is left, no message is under way, and the peer says little: then it is to be waited for at little cost, by First.
+// Quiet reports whether nothing is left, no message is under way, and the peer says little: then it is to be waited for
+// at little cost, by First.
 func (r *Reader) Quiet() bool { return r.off == r.end && r.slow && !r.going }
 
 // Open takes a buffer, and begins with n bytes of what First has read.
