@@ -21,7 +21,7 @@ type Outbox struct {
 	writers *Writers
 	slot    *admission.Slot
 	span    atomic.Pointer[span] // under which verbs and pulls run; a quiet connection has none
-	over    atomic.Bool          // what spans there will be are over
+	over    atomic.Bool          // spans are over when they are made: GiveUp was called
 
 	mu      sync.Mutex // guards the fields below
 	stage   stage

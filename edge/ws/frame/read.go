@@ -24,8 +24,9 @@ var (
 	wide   = sync.Pool{New: func() any { return new([wideSize]byte) }}
 )
 
-// Reader reads the messages of a peer, and control frames before or between their fragments. Idle, it keeps a few bytes; at work, between Open and Shut, a buffer from a pool, into which one
-// read takes many frames, and a larger one while more comes than that holds. The zero value is ready to use; one goroutine uses it at a time, but for Held. Each call that may
+// Reader reads the messages of a peer, and control frames before or between their fragments. Idle, it keeps a few bytes;
+// at work, between Open and Shut, a buffer from a pool, into which one read takes many frames, and a larger one while more
+// comes than that holds. The zero value is ready to use; one goroutine uses it at a time, but for Held. Each call that may
 // read is given the source again, so that a Reader need not keep it.
 type Reader struct {
 	buf   []byte // buf[off:end], of Window or wideSize; nil while there is nothing
