@@ -55,10 +55,12 @@ func BenchmarkDecodeChunk(b *testing.B) {
 }
 
 // sendFrame is a send of a short request, as most are.
-var sendFrame = []byte(`{"type": "send", "to": "agent-2", "id": "request-17", "payload": {"action": "query", "text": "` + strings.Repeat("words ", 10) + `", "limits": {"count": 12, "all": true}}}`)
+var sendFrame = []byte(`{"type": "send", "to": "agent-2", "id": "request-17", "payload": {"action": "query", "text": "` +
+	strings.Repeat("words ", 10) + `", "limits": {"count": 12, "all": true}}}`)
 
 // publishFrame is a space.publish of the same size.
-var publishFrame = []byte(`{"type": "space.publish", "space": "lobby", "data": {"text": "` + strings.Repeat("words ", 10) + `", "kind": "note"}}`)
+var publishFrame = []byte(`{"type": "space.publish", "space": "lobby", "data": {"text": "` +
+	strings.Repeat("words ", 10) + `", "kind": "note"}}`)
 
 func BenchmarkDecodeSend(b *testing.B)    { benchmarkDecode(b, sendFrame) }
 func BenchmarkDecodePublish(b *testing.B) { benchmarkDecode(b, publishFrame) }

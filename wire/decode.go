@@ -40,7 +40,8 @@ func DecodeAnswer(b []byte, f *Frame) error {
 	return d.decode(b)
 }
 
-// span is where a value stands in the frame, which no door takes that is larger than an uint32 says; to is 0 when it is absent.
+// span is where a value stands in the frame: no door takes one that is larger than an uint32 says. to is 0 when it is
+// absent.
 type span struct{ from, to uint32 }
 
 // decoder decodes one frame.

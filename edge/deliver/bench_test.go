@@ -57,10 +57,10 @@ func BenchmarkWriteSocket(b *testing.B) {
 		defer close(read)
 		_, _ = io.Copy(io.Discard, to)
 	}()
-	w := &Writer{all: writersOf(b, 1)}
+	w, line := &Writer{all: writersOf(b, 1)}, &silent{}
 	b.ReportAllocs()
 	for b.Loop() {
-		if _, err := WriteSocket(from, lone, w, time.Minute, &silent{}); err != nil {
+		if _, err := WriteSocket(from, lone, w, time.Minute, line); err != nil {
 			b.Fatal(err)
 		}
 	}

@@ -20,8 +20,8 @@ type Outbox struct {
 	line    Line
 	writers *Writers
 	slot    *admission.Slot
-	span    atomic.Pointer[span] // under which verbs and pulls run; nil until one asks, so that a quiet connection keeps none
-	over    atomic.Bool          // what spans there will be are over
+	span    atomic.Pointer[span] // under which verbs and pulls run; a quiet connection has none
+	over    atomic.Bool          // spans are over when they are made: GiveUp was called
 
 	mu      sync.Mutex // guards the fields below
 	stage   stage

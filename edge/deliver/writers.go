@@ -107,11 +107,11 @@ func (w *Writers) End() {
 func (w *Writers) run() {
 	me := &Writer{all: w, counts: true}
 	me.reads = me.readsLog
-	for o := me.next(); o != nil; o = me.next() {
+	for o := me.next(nil); o != nil; {
 		if o.write(me) {
-			w.mu.Lock()
-			w.enqueue(o)
-			w.mu.Unlock()
+			o = me.next(o)
+		} else {
+			o = me.next(nil)
 		}
 	}
 }
@@ -130,11 +130,15 @@ func (me *Writer) readsLog() {
 	me.pulls.pullWaits()
 }
 
-// next returns the outbox to write for; nil where enough others count, or the end has come.
-func (me *Writer) next() *Outbox {
+// next returns the outbox to write for, behind which comes the one that was left with more to write, if any; nil where
+// enough others count, or the end has come.
+func (me *Writer) next(left *Outbox) *Outbox {
 	w := me.all
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	if left != nil {
+		w.enqueue(left)
+	}
 	if !me.counts {
 		if w.atWork+w.idle >= w.most {
 			return nil

@@ -34,33 +34,24 @@ func (p *Pump) Wake() {
 	}
 }
 
+// run works as long as there is something to do. What met an error is done again after a pause.
 func (p *Pump) run() {
-	for p.goOn() {
-		p.settle(p.Work())
-	}
-}
-
-// goOn reports whether there is something to do; the goroutine ends if not.
-func (p *Pump) goOn() bool {
 	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.running = p.again && !p.closed
-	p.again = false
-	return p.running
-}
-
-// settle has the work done again after a pause when it met an error.
-func (p *Pump) settle(err error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	switch {
-	case err == nil:
-		p.retry.Over()
-	case p.closed:
-	default:
-		p.retry.Longest = p.LastDelay
-		p.Failed(err, p.retry.Again(p.Wake))
+	for p.again && !p.closed {
+		p.again = false
+		p.mu.Unlock()
+		err := p.Work()
+		p.mu.Lock()
+		switch {
+		case err == nil:
+			p.retry.Over()
+		case !p.closed:
+			p.retry.Longest = p.LastDelay
+			p.Failed(err, p.retry.Again(p.Wake))
+		}
 	}
+	p.running = false
+	p.mu.Unlock()
 }
 
 // Close has no work begin any more. What runs ends soon; who owns All waits for it. Idempotent.

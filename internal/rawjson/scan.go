@@ -43,7 +43,7 @@ func (s *Scanner) Failed() bool { return s.what != "" }
 
 // space returns where the white space ends that begins at b[i].
 func space(b []byte, i int) int {
-	for i < len(b) && (b[i] == ' ' || b[i] == '\n' || b[i] == '\t' || b[i] == '\r') {
+	for i < len(b) && b[i] <= ' ' && (b[i] == ' ' || b[i] == '\n' || b[i] == '\t' || b[i] == '\r') {
 		i++
 	}
 	return i
@@ -120,7 +120,8 @@ func (s *Scanner) open(bracket byte, depth int) bool {
 	switch {
 	case depth > s.max:
 		return s.fail("it is nested too deeply")
-	case s.take(bracket):
+	case s.i < len(s.b) && s.b[s.i] == bracket:
+		s.i++
 		return true
 	case bracket == '{':
 		return s.fail("an object should be here")
@@ -207,7 +208,7 @@ func (s *Scanner) digits() bool {
 func (s *Scanner) text() bool {
 	b, escapes := s.b, false
 	for i := s.i + 1; ; {
-		i += plain(b[i:], 0)
+		i = plain(b, i, 0)
 		s.i = i
 		switch {
 		case i >= len(b):

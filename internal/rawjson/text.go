@@ -39,7 +39,7 @@ func AppendString(dst []byte, s string) []byte {
 
 // AppendText is [AppendString] of text, which is mostly long, valid, and in need of few escapes.
 func AppendText(dst, s []byte) []byte {
-	n := plain(s, tops)
+	n := plain(s, 0, tops)
 	if n < len(s) && !utf8.Valid(s[n:]) {
 		return AppendString(dst, string(s))
 	}
@@ -49,7 +49,7 @@ func AppendText(dst, s []byte) []byte {
 			dst = appendEscape(dst, s[0])
 			s = s[1:]
 		}
-		n = plain(s, 0)
+		n = plain(s, 0, 0)
 		dst = append(dst, s[:n]...)
 	}
 	return append(dst, '"')
@@ -62,7 +62,7 @@ func TextSize(s []byte) int {
 	}
 	size := 2
 	for len(s) > 0 {
-		n := plain(s, 0)
+		n := plain(s, 0, 0)
 		if size += n; n == len(s) {
 			break
 		}
@@ -109,9 +109,9 @@ var special = func() (t [256]bool) {
 
 const tops = 0x8080808080808080 // the top bit of each of eight bytes
 
-// plain returns how many bytes stand before the first that is special, or has its top bit set where that is in high: tops, or 0.
-func plain(b []byte, high uint64) int {
-	i := 0
+// plain returns where, from b[i] on, the first byte stands that is special, or has its top bit set where that is in high:
+// tops, or 0.
+func plain(b []byte, i int, high uint64) int {
 	for ; i+16 <= len(b); i += 16 { // sixteen at a time
 		x, y := stops(binary.LittleEndian.Uint64(b[i:]), high), stops(binary.LittleEndian.Uint64(b[i+8:]), high)
 		if x != 0 {

@@ -24,8 +24,9 @@ var (
 	wide   = sync.Pool{New: func() any { return new([wideSize]byte) }}
 )
 
-// Reader reads the messages of a peer, and control frames before or between their fragments. Idle, it keeps a few bytes; at work, between Open and Shut, a buffer from a pool, into which one
-// read takes many frames, and a larger one while more comes than that holds. The zero value is ready to use; one goroutine uses it at a time, but for Held. Each call that may
+// Reader reads the messages of a peer, and control frames before or between their fragments. Idle, it keeps a few bytes;
+// at work, between Open and Shut, a buffer from a pool, into which one read takes many frames, and a larger one while more
+// comes than that holds. The zero value is ready to use; one goroutine uses it at a time, but for Held. Each call that may
 // read is given the source again, so that a Reader need not keep it.
 type Reader struct {
 	buf   []byte // buf[off:end], of Window or wideSize; nil while there is nothing
@@ -59,7 +60,8 @@ func (r *Reader) hear(src io.Reader, b []byte) (n int, err error) {
 	return n, err
 }
 
-// Quiet reports whether nothing is left, no message is under way, and the peer says little: then it is to be waited for at little cost, by First.
+// Quiet reports whether nothing is left, no message is under way, and the peer says little: then it is to be waited for
+// at little cost, by First.
 func (r *Reader) Quiet() bool { return r.off == r.end && r.slow && !r.going }
 
 // Open takes a buffer, and begins with n bytes of what First has read.
