@@ -33,7 +33,7 @@ const (
 	Abort              // given up by the cluster: see [AbortBody]; nothing of it follows
 )
 
-// Ends tells whether nothing of the stream follows the part.
+// Ends reports whether nothing of the stream follows the part.
 func (p Part) Ends() bool { return p >= End }
 
 // Receipts is the set of tiers that a sender wants to be told of.
@@ -92,7 +92,7 @@ const (
 	MaxHead    = 64 << 10 // of Meta.Head
 )
 
-// NextIndex is the Index of a part that goes on with its stream, at whatever position that is. It is for senders that
+// NextIndex is the Index of a part that continues with its stream, at whatever position that is. It is for senders that
 // name each part by an ID, and say none before they know that the one before it is stored: so their streams have no
 // hole either.
 const NextIndex uint32 = 1<<32 - 1

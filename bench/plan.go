@@ -69,7 +69,7 @@ func chosen[T any](list string, all []T, name func(T) string) (some []T) {
 	return some
 }
 
-// suits tells whether a load makes sense for a system.
+// suits reports whether a load makes sense for a system.
 func (l kind) suits(k system.Kind) bool {
 	return l.aip == k.AIP && (!l.agora || (strings.HasPrefix(k.Name, "agora") || strings.HasPrefix(k.Name, "iat"))) && (!l.resumes || k.Resumes)
 }

@@ -108,7 +108,8 @@ func index(p agora.Part, stream string, i uint32, body string) agora.Message {
 }
 
 // TestADelayedRecordOfADeadEdgeLandsBehindItsSuccessor: the successor reads the log, finds nothing, and stores what the
-// client sends again; then the dead edge's record arrives. Filtered by what the successor's edge remembers, it was told twice.
+// client sends again; then the dead edge's record arrives. Filtered by what the successor's edge remembers, it was told
+// twice.
 func TestADelayedRecordOfADeadEdgeLandsBehindItsSuccessor(t *testing.T) {
 	t.Parallel()
 	for name, ms := range map[string][]agora.Message{
@@ -152,9 +153,9 @@ func TestADelayedRecordThatLandsFirstIsFound(t *testing.T) {
 	x.want("1", "2", "3")
 }
 
-// TestAStreamThatCannotProveItselfEndsOnceAndNothingFollows: parts without index or number are under way when their edge
-// dies. The successor can't know what is missing: it aborts the stream and goes on with other messages. The late chunk
-// landed behind the abort, and older parts behind newer ones.
+// TestAStreamThatCannotProveItselfEndsOnceAndNothingFollows: parts without index or number are under way when their
+// edge dies. The successor can't know what is missing: it aborts the stream and continues with other messages. The late
+// chunk landed behind the abort, and older parts behind newer ones.
 func TestAStreamThatCannotProveItselfEndsOnceAndNothingFollows(t *testing.T) {
 	t.Parallel()
 	x := testAttack(t, nil, nil)
@@ -265,8 +266,9 @@ func TestAReceiverThatResumesBetweenTwoCopiesSeesOne(t *testing.T) {
 	}
 }
 
-// TestWheneverALateRecordLandsOrderHolds lets the late record land at any moment of the take-over: before the fence, between fence and
-// reading, behind. A place in the lane that the duplicate table guards was lost to it, and the stream went on over the hole.
+// TestWheneverALateRecordLandsOrderHolds lets the late record land at any moment of the take-over: before the fence,
+// between fence and reading, behind. A place in the lane that the duplicate table guards was lost to it, and the stream
+// went on over the hole.
 func TestWheneverALateRecordLandsOrderHolds(t *testing.T) {
 	t.Parallel()
 	rounds := takeovers

@@ -53,7 +53,7 @@ func (a *auditor) compare(ctx context.Context, subs []*subscription, from uint64
 	if err != nil {
 		return audited{}, err
 	}
-	if _, err := a.confirm(ctx); err != nil { // an empty log made anew says nothing of the old one
+	if _, err := a.confirm(ctx); err != nil { // an empty log made again says nothing of the old one
 		return audited{}, err
 	}
 	if from > a.b.dispatch.compared(a.stream).upTo+1 {
@@ -69,7 +69,7 @@ func (a *auditor) compare(ctx context.Context, subs []*subscription, from uint64
 }
 
 // confirm asks the leader whether the stream is the one that is known, and has its inboxes look where they stand if it
-// was made anew.
+// was made again.
 func (a *auditor) confirm(ctx context.Context) (jslog.State, error) {
 	ctx, cancel := context.WithTimeout(ctx, auditTime)
 	defer cancel()

@@ -63,7 +63,7 @@ func (k *Book) Bytes() int64 { return k.b.cfg.BookBytes }
 // Open stores a record that opens something, unless one of that tenant and name stands, and returns what stands; mine
 // says that this call has stored it. It takes a few round trips, and tries again until ctx is over. Errors: UNAVAILABLE
 // when the log could not be reached by then, or has been away for longer than an election, or is full: the record may
-// stand all the same, and opening it again tells; MESSAGE_TOO_LARGE; INVALID_REQUEST for an impossible name. Of e it
+// stand nevertheless, and opening it again tells; MESSAGE_TOO_LARGE; INVALID_REQUEST for an impossible name. Of e it
 // takes Tenant, Name, Body and Label, which has at most 512 bytes.
 func (k *Book) Open(ctx context.Context, e Entry) (stands Entry, mine bool, err error) {
 	if e.Tenant == "" || e.Name == "" || len(e.Tenant) > maxBookName || len(e.Name) > maxBookName || len(e.Label) > maxLabel {

@@ -43,7 +43,7 @@ const (
 )
 
 // Watch tells r what stands in the book until ctx is over, or the Broker closed: it returns why. Records are found at
-// once by a hint of whoever stores them, and within a second or two where none comes. It continues after the
+// once by a hint of the one who stores them, and within a second or two where none comes. It continues after the
 // connection, a leader or the whole stream was lost. It needs no consumer at the server.
 func (k *Book) Watch(ctx context.Context, r BookReader) error {
 	hints := make(chan *nats.Msg, 64) // one that finds no room is as good as those that do
@@ -112,7 +112,7 @@ func (w *bookWatch) read(ctx context.Context) error {
 	return nil
 }
 
-// anew forgets all that the stream before this one held, unless an edge has made this one: then its sequences begin
+// again forgets all that the stream before this one held, unless an edge has made this one: then its sequences begin
 // above the old ones.
 func (w *bookWatch) anew(s *jslog.State) {
 	if s.First <= w.pos {

@@ -227,7 +227,7 @@ func (b *Broker) scanConfig() scan.Config {
 	}
 }
 
-// EndLane ends a lane for good, when its session ends: it fences, reads the log and
+// EndLane ends a lane permanently, when its session ends: it fences, reads the log and
 // stores one Abort (Body is the code, STREAM_ABORTED) for each open stream. Repeating it, at several edges at
 // once, is harmless: the younger fence stops the older one's write, and then the reading shows what is stored.
 // It fails with ErrDeposed when a younger epoch holds the lane, and with an *agora.Error when the

@@ -38,7 +38,7 @@ func (before dialAsking) Dial(network, address string) (net.Conn, error) {
 	return &asking{c, before}, nil
 }
 
-// Where others say something whenever the log is asked for its end, a scan of a lane comes to its own end all the same.
+// Where others say something whenever the log is asked for its end, a scan of a lane comes to its own end nevertheless.
 func TestAScanWaitsForNothingThatOthersStoreMeanwhile(t *testing.T) {
 	t.Parallel()
 	srv := testServer(t, 1)

@@ -110,7 +110,7 @@ func TestWhoReturnsWhileThereIsNoLeaderGetsWhatAReplicaHas(t *testing.T) {
 	t.Parallel()
 	s := testServer(t, 3)
 	b := testBroker(t, s, func(c *Config) { c.Replicas, c.URL, c.Options = 3, "", append(c.Options, s.Option(0)) })
-	at := publish(t, b, "s1", names(0, 30)...) // with each, a replica is told that the ones before are stored
+	at := publish(t, b, "s1", names(0, 30)...) // with each, a replica learns that the ones before are stored
 	s.StopNode(1)
 	s.StopNode(2)
 	if got := bodies(listen(t, b, bob, From{After: at[0]}).read(t, 20))[:20]; !slices.Equal(got, names(1, 21)) {

@@ -8,7 +8,8 @@ import (
 	"github.com/agora-relay/agora/internal/await"
 )
 
-// busy has an edge believe that so many records of its are on their way, and whoever has to wait does so until haveTurn.
+// busy has an edge believe that so many records of its are on their way, and the one who has to wait does so until
+// haveTurn.
 func busy(b *Broker, records int64) {
 	b.coalescer.inFlight.Store(records)
 	b.coalescer.mu.Lock()

@@ -37,7 +37,7 @@ type conn struct {
 	back   chan struct{}         // holds one token after the connection came back
 	lives  atomic.Uint64         // attempts to connect again
 	lostAt atomic.Int64          // ticks when the connection was lost; 0 while there is one
-	closed chan struct{}         // closed when the connection is closed for good
+	closed chan struct{}         // closed when the connection is closed permanently
 	link   atomic.Pointer[link]  // the connection as it is now
 	denied atomic.Pointer[error] // what the servers last said that this edge's user may not do
 }
@@ -152,7 +152,7 @@ func (c *conn) options(d *dialer, access []nats.Option) []nats.Option {
 		nats.ReconnectJitter(150*time.Millisecond, 150*time.Millisecond),
 		nats.PingInterval(5*time.Second),
 		nats.MaxPingsOutstanding(2),
-		nats.SyncQueueLen(2*max(jslog.ReadBatch, jslog.LastBatch)), // made anew for each reading of the log
+		nats.SyncQueueLen(2*max(jslog.ReadBatch, jslog.LastBatch)), // made again for each reading of the log
 	)
 	opts = append(opts, c.cfg.Options...)
 	// The defaults would give up one day, and would send stale publishes late.

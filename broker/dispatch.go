@@ -37,7 +37,7 @@ type streamSubs struct {
 // comparison is how far the inboxes of a stream were compared with it.
 type comparison struct {
 	upTo uint64 // what was stored up to this sequence they have, but those that read the log then; 0 if that is not known
-	anew int    // how often the stream was made anew, as far as was seen
+	anew int    // how often the stream was made again, as far as was seen
 }
 
 // subscription is one live subject.
@@ -193,7 +193,7 @@ func (t *dispatcher) close() {
 	}
 }
 
-// markRestarted has the inboxes of a stream read the log: it was made anew.
+// markRestarted has the inboxes of a stream read the log: it was made again.
 func (t *dispatcher) markRestarted(stream string) {
 	t.mu.Lock()
 	c := t.subsOf(stream)
@@ -235,7 +235,7 @@ func (t *dispatcher) compared(stream string) comparison {
 	return comparison{}
 }
 
-// setCompared notes how far they were, unless the stream was made anew since.
+// setCompared notes how far they were, unless the stream was made again since.
 func (t *dispatcher) setCompared(stream string, c comparison) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -9,9 +9,9 @@ import (
 	"github.com/agora-relay/agora/internal/await"
 )
 
-// TestWhatARestartedServerHasForgottenIsMarked: a record is stored, its answer is lost, the mailbox overflows, and the server
-// starts anew, which then knows those ids alone that still stand in its log. Sent again under its id the record is stored a
-// second time: who got the first must be able to tell.
+// TestWhatARestartedServerHasForgottenIsMarked: a record is stored, its answer is lost, the mailbox overflows, and the
+// server starts again, which then knows those ids alone that still stand in its log. Sent again under its id the record
+// is stored a second time: who got the first must be able to tell.
 func TestWhatARestartedServerHasForgottenIsMarked(t *testing.T) {
 	t.Parallel()
 	for name, before := range map[string]int{"its lane's first": 0, "one after another": 1} {
@@ -41,7 +41,8 @@ func TestWhatARestartedServerHasForgottenIsMarked(t *testing.T) {
 	}
 }
 
-// TestWhatTheClusterSaysTwiceForARestartIsMarked: the same of what is published outside any lane, under a key of its own.
+// TestWhatTheClusterSaysTwiceForARestartIsMarked: the same of what is published outside any lane, under a key of its
+// own.
 func TestWhatTheClusterSaysTwiceForARestartIsMarked(t *testing.T) {
 	t.Parallel()
 	x := testAttack(t, nil, func(c *Config) { c.MaxRecords = 4 })

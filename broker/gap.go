@@ -39,7 +39,7 @@ func (i *Inbox) gap(ctx context.Context, p *jslog.Page) (gapCheck, error) {
 		return gapCheck{}, err
 	case i.end.seq > s.Last && !i.reading.believes(agora.Ticks(), i.b.cfg.lag):
 		return gapCheck{again: true, wait: jslog.RetryPause}, nil
-	case i.end.seq > s.Last: // the log was made anew and counts from below: its first record is next
+	case i.end.seq > s.Last: // the log was made again and counts from below: its first record is next
 		g, err := i.tellGap(ctx, p, s, 1)
 		i.restart()
 		g.again = true

@@ -87,7 +87,7 @@ func (i *Inbox) push(m *nats.Msg, seq, last uint64) {
 
 // follows reports whether nothing can be missing between what the inbox has and a live record behind the one given. A
 // record that names an older one, or none, does not say so: the last one that was got has grown too old since, or it is
-// of a log made anew, of which no word has come yet. The lock is held.
+// of a log made again, of which no word has come yet. The lock is held.
 func (i *Inbox) follows(last uint64) bool {
 	return last == i.end.seq && (last != 0 || i.b.streams.confirmed(i.at.Stream))
 }

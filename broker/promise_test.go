@@ -16,8 +16,8 @@ import (
 	"github.com/agora-relay/agora/internal/await"
 )
 
-// TestADuplicateIsNotHandedOnAgainAndItsReceiverIsNudged: the first copy is stored and its handing on is lost, and so is
-// the acknowledgement; the server acknowledges the retry as a duplicate and hands nothing on.
+// TestADuplicateIsNotHandedOnAgainAndItsReceiverIsNudged: the first copy is stored and its handing on is lost, and so
+// is the acknowledgement; the server acknowledges the retry as a duplicate and hands nothing on.
 func TestADuplicateIsNotHandedOnAgainAndItsReceiverIsNudged(t *testing.T) {
 	t.Parallel()
 	s := testServer(t, 1)
@@ -72,7 +72,7 @@ func TestWhatANewLeaderHandsOnAgainIsDropped(t *testing.T) {
 }
 
 // TestNoTailIsMissedByAListenerThatResumesOnAnotherNode: messages arrive on one node while the listener resumes on
-// another, which the first may hear of late, and may be read from a replica that lags.
+// another, which the first may hear recently, and may be read from a replica that lags.
 func TestNoTailIsMissedByAListenerThatResumesOnAnotherNode(t *testing.T) {
 	t.Parallel()
 	rounds := resumes
@@ -115,8 +115,8 @@ func TestNoTailIsMissedByAListenerThatResumesOnAnotherNode(t *testing.T) {
 	t.Logf("%d messages in %d rounds; %d tails were found by a later comparison", sent, rounds, readers[0].Stats().Repaired+readers[1].Stats().Repaired)
 }
 
-// TestBothEdgesDieInTheSameInstant: of sender and receiver, in the middle of a stream. What the dead edge had under way arrives
-// late; the sender sends again what had no receipt; the receiver resumes after what it has.
+// TestBothEdgesDieInTheSameInstant: of sender and receiver, in the middle of a stream. What the dead edge had under way
+// arrives late; the sender sends again what had no receipt; the receiver resumes after what it has.
 func TestBothEdgesDieInTheSameInstant(t *testing.T) {
 	t.Parallel()
 	x := testAttack(t, nil, nil)
@@ -148,8 +148,8 @@ func TestBothEdgesDieInTheSameInstant(t *testing.T) {
 	x.want(names(0, 10)...)
 }
 
-// TestAnEmptyLogInPlaceOfTheOldIsToldAndGoneOnWith: NATS comes back without its files while a listener holds a position, and
-// another resumes at an edge that never saw the old log.
+// TestAnEmptyLogInPlaceOfTheOldIsToldAndGoneOnWith: NATS comes back without its files while a listener holds a
+// position, and another resumes at an edge that never saw the old log.
 func TestAnEmptyLogInPlaceOfTheOldIsToldAndGoneOnWith(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

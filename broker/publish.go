@@ -13,7 +13,7 @@ import (
 // key for the whole cluster: a second call with it within the duplicate window stores nothing, on whatever edge. It
 // retries until ctx is over, but not so long that a copy could be stored behind the window, and not when the log is
 // full. MESSAGE_TOO_LARGE for what [Broker.BoundFrames] leaves out. What may have been stored and be gone again when it
-// is sent anew is marked Again.
+// is sent again is marked Again.
 func (b *Broker) Publish(ctx context.Context, key string, m agora.Message) (seq uint64, err error) {
 	return b.PublishFor(ctx, "", key, m)
 }
@@ -62,8 +62,8 @@ func (b *Broker) PublishFor(ctx context.Context, payer, key string, m agora.Mess
 }
 
 // publishOnce publishes m outside any lane, and returns the server's answer, or an *agora.Error where m can't be
-// stored. A server that has started since it was published first knows the keys alone that still stand in its log: anew,
-// m is marked if it may have been stored and be gone again.
+// stored. A server that has started since it was published first knows the keys alone that still stand in its log:
+// again, m is marked if it may have been stored and be gone again.
 func (b *Broker) publishOnce(ctx context.Context, p jslog.Location, key string, m *agora.Message, anew bool) (jslog.Ack, error) {
 	if anew && !m.Again {
 		stands, err := b.log.NothingEvicted(ctx, &p, 0, time.Time{})

@@ -41,7 +41,7 @@ type readEvent uint8
 const (
 	readTold    readEvent = iota // the gap is told
 	readAsked                    // the leader is asked, and the log is to be read unless it has no more
-	readMoves                    // a piece of the log was read, or the leader has no more, or it was made anew
+	readMoves                    // a piece of the log was read, or the leader has no more, or it was made again
 	readDrained                  // a piece was read that is all that a replica has
 	readEvents
 )

@@ -283,7 +283,7 @@ func (l *Lane) resolveInflight(f *batch, hit uint64, forgotten bool) {
 		}
 	}
 	until := time.Now().Add(l.b.cfg.Duplicates)
-	back := newBatch() // what is to be stored anew, in front of what has gathered meanwhile
+	back := newBatch() // what is to be stored again, in front of what has gathered meanwhile
 	for i := range f.items {
 		it, fate := &f.items[i], ledger.NotStored
 		if forgotten && it.verdict.Store {

@@ -256,7 +256,7 @@ func (l *Lane) notStored(why *agora.Error) {
 	l.failures.abortAt = time.Now().Add(ledger.RetryAfter)
 	for i := range f.items {
 		it := &f.items[i]
-		// What an abort in the record refused for good may come again, as the abort is not stored.
+		// What an abort in the record refused permanently may come again, as the abort is not stored.
 		if it.verdict.Store || it.lost || it.verdict.At.Here || it.verdict.Err != nil && len(f.aborts) > 0 {
 			it.verdict = ledger.Verdict{Err: why}
 		}

@@ -33,7 +33,7 @@ const (
 	sequencesPerSecond = 1 << 12
 )
 
-// epochStart is the second from which the first sequence of a stream made anew counts.
+// epochStart is the second from which the first sequence of a stream made again counts.
 var epochStart = time.Date(2025, 1, 1, 0, 0, 0, 0, time.UTC)
 
 // streamKeeper makes the streams of the log, and knows how they were found.
@@ -42,7 +42,7 @@ type streamKeeper struct {
 	cfg   *Config
 	clock *jslog.Clock
 	ask   func(context.Context) // asks a server for the time, where none has told it yet
-	anew  func(stream string)   // told that a stream was made anew; must not block
+	anew  func(stream string)   // told that a stream was made again; must not block
 
 	mu   sync.Mutex // guards the field below
 	seen map[string]streamSeen
@@ -63,7 +63,7 @@ func (k *streamKeeper) names() []string {
 }
 
 // ensureAll makes the streams that are missing and checks the others, until all is well,
-// something is wrong for good, or ctx is over.
+// something is wrong permanently, or ctx is over.
 func (k *streamKeeper) ensureAll(ctx context.Context) error {
 	for _, s := range jslog.Shards(k.cfg.Shards) {
 		if err := k.ensure(ctx, s.Kind, s.Shard); err != nil {
@@ -180,7 +180,7 @@ func (k *streamKeeper) config(kind, shard string) jetstream.StreamConfig {
 		Description:       "Agora's log",
 		Subjects:          []string{jslog.LogPrefix + "*." + tail + ".*", jslog.FencePrefix + "*." + tail + ".*.*"},
 		Retention:         jetstream.LimitsPolicy,
-		Discard:           jetstream.DiscardNew, // a full shard refuses and evicts nobody; a full subject drops its own oldest all the same
+		Discard:           jetstream.DiscardNew, // a full shard refuses and evicts nobody; a full subject drops its own oldest nevertheless
 		MaxBytes:          keeps.ShardBytes,
 		MaxAge:            k.cfg.MaxAge,
 		MaxMsgsPerSubject: k.cfg.MaxRecords,
@@ -217,7 +217,7 @@ type streamSeen struct {
 	life    uint64    // of the connection, when it was asked
 }
 
-// note notes how a stream was found. A stream that was made anew has lost what the old one held: note has its
+// note notes how a stream was found. A stream that was made again has lost what the old one held: note has its
 // inboxes read the log first.
 func (k *streamKeeper) note(stream string, now streamSeen) {
 	k.mu.Lock()

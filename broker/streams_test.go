@@ -34,7 +34,7 @@ func change(t *testing.T, b *Broker, name string, change func(*jetstream.StreamC
 // shortest is for how short a time a server can be told to keep something.
 const shortest = 100 * time.Millisecond
 
-// grow has all that a stream holds grow too old to be kept. Who is connected to it goes on as configured.
+// grow has all that a stream holds grow too old to be kept. Who is connected to it continues as configured.
 func grow(t *testing.T, b *Broker, name string) {
 	t.Helper()
 	before := change(t, b, name, func(c *jetstream.StreamConfig) { c.MaxAge, c.Duplicates = shortest, shortest })

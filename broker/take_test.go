@@ -7,7 +7,7 @@ import (
 	"github.com/agora-relay/agora/internal/await"
 )
 
-// Who must not wait takes what is queued, and is told where only Next goes on.
+// Who must not wait takes what is queued, and learns where only Next continues.
 func TestTakeDoesNotReadTheLog(t *testing.T) {
 	t.Parallel()
 	b := testBroker(t, testServer(t, 1), nil)

@@ -10,8 +10,8 @@ import (
 	"github.com/agora-relay/agora/broker/scan"
 )
 
-// A mailbox overflows while a lane is read page by page: what stood behind the first page is gone when the second is asked for. Whoever reads must not
-// take the next page for what follows.
+// A mailbox overflows while a lane is read page by page: what stood behind the first page is gone when the second is
+// asked for. Anyone who reads must not take the next page for what follows.
 func TestAScanTellsWhatOverflowTookWhileItRead(t *testing.T) {
 	const most = jslog.ReadBatch + 50
 	for name, overflows := range map[string]bool{"it overflows": true, "it does not": false} {

@@ -35,8 +35,8 @@ func TestANumberThatComesAgainTooLargeIsNotWaitedFor(t *testing.T) {
 	store(t, l, numbered(2, text("2")))
 }
 
-// A number is refused for good beside an abort whose answer is lost: the log shows the abort, and the number is used up. Where the
-// sender was told meanwhile to send it again, nothing overtakes it.
+// A number is refused permanently beside an abort whose answer is lost: the log shows the abort, and the number is used
+// up. Where the sender was told meanwhile to send it again, nothing overtakes it.
 func TestANumberRefusedBesideARecordInDoubtIsWaitedForAsItsSenderWasTold(t *testing.T) {
 	t.Parallel()
 	for name, again := range map[string]bool{"refused for good": false, "refused for the moment": true} {
@@ -79,8 +79,8 @@ func TestANumberRefusedBesideARecordInDoubtIsWaitedForAsItsSenderWasTold(t *test
 	}
 }
 
-// A number whose record is in doubt is refused for the moment, and then used up without coming into the lane again. The record turns out
-// not to be stored.
+// A number whose record is in doubt is refused for the moment, and then used up without coming into the lane again. The
+// record turns out not to be stored.
 func TestANumberInDoubtThatIsUsedUpIsNotWaitedFor(t *testing.T) {
 	t.Parallel()
 	c, b, l := testCabled(t)

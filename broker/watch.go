@@ -16,7 +16,7 @@ import (
 )
 
 // watcher looks after one stream of the log for the inboxes here. Every [Config].Probe it asks the stream's leader how
-// things stand: that gives the time, and shows a new leader, or a stream made anew, also where no word of it came. It
+// things stand: that gives the time, and shows a new leader, or a stream made again, also where no word of it came. It
 // finds what no live record tells, a record whose handing on was lost with none after it: it compares the inboxes with
 // the log at once, and for a while, when there is a new leader or a new connection (the old leader may have died
 // between storing and handing on; what is stored while the connection was away is handed on without it), a while after

@@ -161,7 +161,7 @@ func (t *Call) fail(err error) {
 	t.quit()
 }
 
-// end is called with the log's lock held; whoever calls it takes the call off those that are open.
+// end is called with the log's lock held; the one who calls it takes the call off those that are open.
 func (t *Call) end(err error) {
 	if t.err == nil {
 		t.err = err

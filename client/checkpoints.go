@@ -37,7 +37,7 @@ func (c *checkpoints) load(ctx context.Context, given uint64) error {
 	return nil
 }
 
-// state puts the positions into a registration: delivery goes on after them.
+// state puts the positions into a registration: delivery continues after them.
 func (c *checkpoints) state(q *wire.Frame) {
 	q.LastSeq, q.HasLastSeq = c.mail.position()
 	if all := c.spaces.settled(); len(all) > 0 {
@@ -45,7 +45,7 @@ func (c *checkpoints) state(q *wire.Frame) {
 	}
 }
 
-// begin takes the position after which the edge goes on with the mailbox.
+// begin takes the position after which the edge continues with the mailbox.
 func (c *checkpoints) begin(seq uint64) { c.mail.begin(seq) }
 
 // logs returns the logs that have something to acknowledge now and then.

@@ -23,12 +23,12 @@ type Config struct {
 	URLs  []string // WebSocket addresses of edges, tried in random order; one without a path gets /ws, and http is as good as ws
 	Agent string   // the id to be; empty: nobody, who may only list agents and spaces
 	Token string   // sent in the Authorization header, never in the URL
-	// TokenSource gives the token instead, for those that end: a connection goes on with the next one
+	// TokenSource gives the token instead, for those that end: a connection continues with the next one
 	// before the last one ends, and one that was refused is tried with another for as long as Patience.
 	TokenSource TokenSource
 	Card        Card // what the directory says of the agent
 
-	LastSeq uint64 // position in the mailbox after which delivery goes on; 0: the server knows
+	LastSeq uint64 // position in the mailbox after which delivery continues; 0: the server knows
 	State   State  // keeps positions for the next start; nil: none are kept
 
 	Backoff     Backoff                      //
@@ -83,7 +83,7 @@ type Positions struct {
 	Spaces  map[string]uint64 `json:"spaces,omitempty"`
 }
 
-// State keeps positions, so that a program that is started again goes on after
+// State keeps positions, so that a program that is started again continues after
 // the last message it was done with, and in spaces it joins again. Save is
 // called at most once a second, and at the end; it is never called twice at a time.
 type State interface {
@@ -92,7 +92,7 @@ type State interface {
 }
 
 // Gap says what may be lost: positions of the mailbox, or of a space, or the
-// beginning of one stream, which was acknowledged before the program started anew.
+// beginning of one stream, which was acknowledged before the program started again.
 type Gap struct {
 	Space          string // empty: the mailbox
 	FromSeq, ToSeq uint64

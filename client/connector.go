@@ -179,7 +179,7 @@ func (c *connector) doubted(err error) error {
 	return err
 }
 
-// doubts reports whether a registration has gone without an answer of late.
+// doubts reports whether a registration has gone without an answer recently.
 func (c *connector) doubts() bool { return !c.doubt.IsZero() && time.Since(c.doubt) < doubtTime }
 
 // ghost reports whether a take-over may be the work of a connection of this client's own: its registration went
@@ -205,7 +205,7 @@ func (c *connector) register(ctx context.Context, l *link) error {
 		c.welcome(l, f)
 		return nil
 	case f.Code == string(agora.InvalidRequest) && c.token != "":
-		c.token = "" // the edge knows another one: its session goes on without
+		c.token = "" // the edge knows another one: its session continues without
 		return c.register(ctx, l)
 	}
 	return frameError(f)

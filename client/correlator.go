@@ -95,8 +95,8 @@ func (c *correlator) abandon(r *request, late bool) {
 	}
 }
 
-// reply hands a reply to whoever waits for it, if the agent that was asked has sent it. taken says that nobody else is
-// to get it; wanted, that somebody waits. It is called with the mailbox's lock held.
+// reply hands a reply to the one who waits for it, if the agent that was asked has sent it. taken says that nobody else
+// is to get it; wanted, that somebody waits. It is called with the mailbox's lock held.
 func (c *correlator) reply(m *Message) (taken, wanted bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

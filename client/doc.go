@@ -1,6 +1,6 @@
 // Package client connects a Go program to Agora as an agent: it sends and
 // receives messages and token streams, takes part in spaces, reconnects to
-// another edge when it loses one, and goes on where it was.
+// another edge when it loses one, and continues where it was.
 //
 // # What is promised
 //
@@ -24,7 +24,7 @@
 // its [Client.Messages] loop has ended, its [Client.Handle] function has
 // returned, or [Client.Request] has returned it. A streamed message is
 // acknowledged when its stream was read to its end, or closed, as well: until
-// then none of it is, so that a program that starts anew gets it whole, from its
+// then none of it is, so that a program that starts again gets it whole, from its
 // beginning, and what had come behind it again; it is marked as redelivered. The
 // same holds for events in parts. Acknowledgements are cumulative and written behind: every 64 frames or
 // 200 ms.
@@ -34,7 +34,7 @@
 // A program that takes nothing costs no memory without bound: beyond
 // Config.MaxBuffered the socket is not read, and the cluster keeps the rest. While
 // a call of this client waits for an answer that stands behind those frames,
-// reading goes on, up to four times as much; what comes beyond is dropped and
+// reading continues, up to four times as much; what comes beyond is dropped and
 // fetched again once there is room. A stream that was handed out and is not
 // read holds up the others for Config.Stall at most; then it is cancelled.
 // An unread space holds up nobody: its events are fetched again later.

@@ -20,7 +20,7 @@ var ErrClosed = errors.New("client is closed")
 
 // ErrUnknown says that a message was sent, that the connection was lost before
 // its receipt came, and that the session ended before the client was back: it
-// may have been stored or not. Whoever sends it again may send it twice.
+// may have been stored or not. Anyone who sends it again may send it twice.
 var ErrUnknown = errors.New("session ended before the receipt: the message may have been stored or not")
 
 // ErrCancelled is returned by a stream that either side has cancelled.

@@ -398,7 +398,7 @@ func ExampleClient_Join() {
 	// bob left, still here: [alice]
 }
 
-// file keeps positions in a file, so that the program goes on where it was when it is started again.
+// file keeps positions in a file, so that the program continues where it was when it is started again.
 type file string
 
 func (f file) Load(context.Context) (p client.Positions, err error) {

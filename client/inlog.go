@@ -60,9 +60,9 @@ func (l *inlog) enter(f *wire.Frame) (ticket uint64, fresh bool) {
 	return ticket, true
 }
 
-// begin makes seq the position after which the log goes on, if none is known, or where the edge goes on before the one
-// that was stated: that is none of the log's, as the position in a receipt is another mailbox's, or the log has lost
-// what it had. Streams that were read end then: their parts come from the beginning again, or never.
+// begin makes seq the position after which the log continues, if none is known, or where the edge continues before the
+// one that was stated: that is none of the log's, as the position in a receipt is another mailbox's, or the log has
+// lost what it had. Streams that were read end then: their parts come from the beginning again, or never.
 func (l *inlog) begin(seq uint64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -85,7 +85,7 @@ func (l *inlog) state(seq uint64) {
 	l.stated = seq
 }
 
-// skip goes on after a position, because what comes before it is gone. It
+// skip continues after a position, because what comes before it is gone. It
 // returns where the hole begins, and false when there is none.
 func (l *inlog) skip(from, to uint64) (uint64, bool) {
 	l.mu.Lock()
@@ -163,7 +163,7 @@ type taker interface {
 }
 
 // take returns the next of what waits, waiting for it, until the log ends: what
-// was not taken by then was not acknowledged, and comes again to whoever is next.
+// was not taken by then was not acknowledged, and comes again to the one who is next.
 func take[T taker](ctx context.Context, l *inlog, q *queue[T]) (v T, err error) {
 	for {
 		if err := ctx.Err(); err != nil {

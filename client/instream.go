@@ -131,7 +131,7 @@ func (s *inStream) take() (raw string, ok bool, err error) {
 	defer l.mu.Unlock()
 	if len(s.chunks) == 0 {
 		if s.err != nil {
-			signal(s.ready) // for whoever reads on
+			signal(s.ready) // for the one who reads on
 			s.bytes -= s.unread
 			l.bytes -= s.unread
 			s.unread = 0

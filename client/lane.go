@@ -57,7 +57,7 @@ func (o *outbox) hold(key outKey, n uint64, id string, err *agora.Error) bool {
 	if n <= l.got || n > l.n {
 		return true // what was said of it since counts
 	}
-	if n <= l.limited || l.limited <= l.got { // else nothing is amiss but that number, and the stream goes on
+	if n <= l.limited || l.limited <= l.got { // else nothing is amiss but that number, and the stream continues
 		o.hit(l, key, n)
 	}
 	if l.low == 0 || !l.again && n <= l.probed {
@@ -211,16 +211,16 @@ func (l *lane) renumber(n uint64) {
 	l.frames, l.n = rest, n
 }
 
-// probed takes note that the frame which went out alone is finished. Until
+// probed notes that the frame which went out alone is finished. Until
 // something is known to be stored, the next one goes out alone: one that
-// was refused for good has used its number up, unless that is refused again.
+// was refused permanently has used its number up, unless that is refused again.
 func (o *outbox) probed(f *frame) {
 	f.lane.probe = nil
 	f.lane.again = !f.written
 	o.wake()
 }
 
-// stored takes note that everything up to n is stored. That ends a block.
+// stored notes that everything up to n is stored. That ends a block.
 func (o *outbox) stored(l *lane, n uint64) {
 	l.got = max(l.got, n)
 	if l.low == 0 || n < l.low {

@@ -19,7 +19,7 @@ type link struct {
 	heartbeat time.Duration
 	agent     string // which agent the credentials are for, where that is one alone; escaped
 	resumed   bool
-	after     uint64       // position after which the mailbox goes on, where placed
+	after     uint64       // position after which the mailbox continues, where placed
 	placed    bool         // the edge has told it
 	expires   time.Time    // when the credentials end; zero for never
 	notBefore time.Time    // when the edge, which is leaving, wants a reconnect; the reader's

@@ -7,7 +7,7 @@ import (
 )
 
 // Messages yields what other agents send, in order, but for the replies that Request waits for. Several loops share the
-// messages among them. A message is acknowledged when the loop goes on, and one that is streamed when its stream was
+// messages among them. A message is acknowledged when the loop continues, and one that is streamed when its stream was
 // read to its end, or closed, as well: what was not comes again, whole, to the next run of the program. It ends with an
 // error, always: that of ctx, or why the client is over.
 func (c *Client) Messages(ctx context.Context) iter.Seq2[*Message, error] {

@@ -43,7 +43,7 @@ func newMailbox(s *sender, limit int) *mailbox {
 	return &mailbox{inlog: s.log, sender: s, limit: limit, queue: newQueue[*Message]()}
 }
 
-// load makes seq the position after which the mailbox goes on, where an earlier run of the program got as far.
+// load makes seq the position after which the mailbox continues, where an earlier run of the program got as far.
 func (m *mailbox) load(seq uint64) {
 	if seq == 0 {
 		return
@@ -118,9 +118,9 @@ func (m *mailbox) unblock() {
 	}
 }
 
-// position returns the position that a registration states, after which delivery goes on. While all that comes may have
-// been given to an earlier run of the program it states none, as edges mark nothing behind one that is stated: they
-// know it, and what comes again is dropped.
+// position returns the position that a registration states, after which delivery continues. While all that comes may
+// have been given to an earlier run of the program it states none, as edges mark nothing behind one that is stated:
+// they know it, and what comes again is dropped.
 func (m *mailbox) position() (seq uint64, known bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -248,7 +248,7 @@ func (m *mailbox) over(key streamKey, f *wire.Frame) news {
 	return nothing
 }
 
-// giveUp tells whoever answers a request that its sender has given it up, now or when it is asked for. It is called
+// giveUp tells the one who answers a request that its sender has given it up, now or when it is asked for. It is called
 // with the lock held.
 func (m *mailbox) giveUp(key requestOf, typ string) {
 	if typ != "cancel" && typ != "error" {

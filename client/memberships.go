@@ -49,7 +49,7 @@ func (m *memberships) enlist(name string, opts []JoinOptions) (*Space, *wire.Fra
 	return s, q
 }
 
-// enter returns the space of that name, made anew if there was none: then left is where an earlier run was in it, if
+// enter returns the space of that name, made again if there was none: then left is where an earlier run was in it, if
 // one was.
 func (m *memberships) enter(name string) (s *Space, left uint64, was bool) {
 	m.mu.Lock()

@@ -10,7 +10,7 @@ import (
 	"github.com/agora-relay/agora/internal/await"
 )
 
-// An application that goes on after the position of a receipt, which is another mailbox's, or another log's, gets all
+// An application that continues after the position of a receipt, which is another mailbox's, or another log's, gets all
 // that it was never given.
 func TestTheSeqOfAReceiptHidesNothing(t *testing.T) {
 	t.Parallel()

@@ -37,7 +37,7 @@ func newWatch(asked agora.Receipts) *watch {
 	return w
 }
 
-// reach takes note of a tier. Whoever has acknowledged a message was given it.
+// reach notes a tier. Anyone who has acknowledged a message was given it.
 func (w *watch) reach(tier agora.Receipts) {
 	for t, reached := range w.tiers {
 		if t > w.reached && t <= tier {

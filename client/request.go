@@ -27,7 +27,7 @@ func withRequestID(payload json.RawMessage, id []byte) (json.RawMessage, error) 
 // that has one. Only the agent that was asked can answer: what others send under the
 // same request_id comes as any other message. The deadline of ctx travels with the request. When ctx ends,
 // Request returns its error and a reply that comes later is dropped; a streamed reply, also
-// one that was returned, is cancelled then, and the agent that was asked is told where its reply has not begun.
+// one that was returned, is cancelled then, and the agent that was asked learns where its reply has not begun.
 //
 // A reconnect in between changes nothing. [ErrUnknown] is returned when it
 // came too late to know whether the request was stored.

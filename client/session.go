@@ -8,7 +8,7 @@ import (
 	"github.com/agora-relay/agora"
 )
 
-// resume makes everything without a receipt go out again, in order: the session goes on.
+// resume makes everything without a receipt go out again, in order: the session continues.
 func (o *outbox) resume() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -28,7 +28,7 @@ func (o *outbox) resume() {
 }
 
 // restart begins a new session: of what was written nobody can know any more,
-// what was not is numbered anew. first goes out before everything else.
+// what was not is numbered again. first goes out before everything else.
 func (o *outbox) restart(first []*frame) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

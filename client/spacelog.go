@@ -141,7 +141,7 @@ func (s *Space) freed() {
 	s.sender.out.force(f)
 }
 
-// rejoining makes the join that goes on after a position. It is called with the lock held.
+// rejoining makes the join that continues after a position. It is called with the lock held.
 func (s *Space) rejoining(after uint64) *frame {
 	s.rejoin, s.log.stated = newID("q"), after
 	q := &wire.Frame{Type: "space.join", ID: s.rejoin, Space: s.name, LastSeq: after, HasLastSeq: s.log.known}
@@ -184,7 +184,7 @@ func (s *Space) finish(why error) {
 	signal(s.queue.ready)
 }
 
-// interrupted notes that the connection was lost: the edge goes on after what
+// interrupted notes that the connection was lost: the edge continues after what
 // is done with, so nothing is behind. A join that was not answered goes out again.
 func (s *Space) interrupted() {
 	s.log.mu.Lock()

@@ -112,7 +112,7 @@ func (s *Stream) finish(payload []byte) error {
 	return s.over
 }
 
-// Cancel gives the stream up: whoever gets it is told, and never sees a normal
+// Cancel gives the stream up: the one who gets it is told, and never sees a normal
 // end. It never blocks. After Close it does nothing.
 func (s *Stream) Cancel() {
 	s.close.Do(func() {

@@ -3,7 +3,7 @@ package client
 import "sync/atomic"
 
 // waiters counts the calls that wait for an answer, which may stand behind frames that the application has not taken:
-// while there are any, reading goes on.
+// while there are any, reading continues.
 type waiters struct {
 	n    atomic.Int32
 	room chan struct{} // holds a token when bytes were freed or a call began to wait

@@ -42,8 +42,8 @@ func TestAnAgentThatAcknowledgesIsNotPingedForWhatItGets(t *testing.T) {
 	}
 }
 
-// The position that a join is answered by is that of no event, but delivery goes on behind it: it may be acknowledged
-// wherever the session goes on.
+// The position that a join is answered by is that of no event, but delivery continues behind it: it may be acknowledged
+// wherever the session continues.
 func TestThePositionThatAJoinIsAnsweredByMayBeAcknowledgedAtAnotherEdge(t *testing.T) {
 	t.Parallel()
 	c := start(t, agoratest.Options{Edges: 2})

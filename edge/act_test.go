@@ -11,8 +11,8 @@ import (
 	"github.com/agora-relay/agora/internal/await"
 )
 
-// Whoever has an act done does not hear of it, as its edge loses the log meanwhile: it asks again, and the act is done
-// once, be it a message, an event or a part of one.
+// Anyone who has an act done does not hear of it, as its edge loses the log meanwhile: it asks again, and the act is
+// done once, be it a message, an event or a part of one.
 func TestAnActWhoseAnswerIsLostIsDoneOnce(t *testing.T) {
 	t.Parallel()
 	c := start(t, agoratest.Options{Node: edge.Config{Patience: await.Long}})

@@ -13,7 +13,7 @@ import (
 )
 
 // A session whose connection an edge has dialled ([Hello.Dialled]) can't come back by itself when its edge dies or
-// drains: another edge adopts it, which dials its agent anew. Every edge looks for such sessions, if it has a door of
+// drains: another edge adopts it, which dials its agent again. Every edge looks for such sessions, if it has a door of
 // their dialect. Whoever can dial the agent claims the session under the epoch that it has seen: of several the first
 // one has it, as the others find another epoch.
 
@@ -44,7 +44,7 @@ type Orphan struct {
 	opened bool
 }
 
-// Open goes on with the session through a connection: as [Actor.Open] with what o knows of the session, and its place
+// Open continues with the session through a connection: as [Actor.Open] with what o knows of the session, and its place
 // in what the edge counts. Where it fails, as another edge was faster, the connection is to be closed. From h it takes
 // what the door says of the connection; its card, unless that is to be another one, and its principal are as they were.
 func (o *Orphan) Open(ctx context.Context, h Hello, conn Conn) (*Session, Welcome, error) {
@@ -71,7 +71,7 @@ func (d *dials) can(o presence.Orphan) bool {
 	return err == nil && d.adopter(dialect) != nil
 }
 
-// adopt has the door of its dialect dial an agent for an actor. ErrAdopted where somebody else goes on with the
+// adopt has the door of its dialect dial an agent for an actor. ErrAdopted where somebody else continues with the
 // session.
 func (d *dials) adopt(ctx context.Context, o presence.Orphan, a *Actor) error {
 	dialect, _, err := readVouched(o.Dial.By)

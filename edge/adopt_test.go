@@ -73,7 +73,7 @@ func adopted(t *testing.T, c *agoratest.Cluster, id agora.AgentID, n *agoratest.
 	return by
 }
 
-// What an agent that is dialled had goes on at another edge when its own is killed: the session, its spaces, its
+// What an agent that is dialled had continues at another edge when its own is killed: the session, its spaces, its
 // streams, and each message once.
 func TestAnAgentIsDialledByAnotherEdgeWhenItsOwnIsKilled(t *testing.T) {
 	t.Parallel()
@@ -300,8 +300,8 @@ func TestAnAgentThatIsBackIsDialledAgainWithinItsGrace(t *testing.T) {
 	}
 }
 
-// Who has an address is the first of those that claim it at the same instant, at whatever edge; the other is told which
-// address is taken.
+// Anyone who has an address is the first of those that claim it at the same instant, at whatever edge; the other learns
+// which address is taken.
 func TestAnAddressIsOneAgents(t *testing.T) {
 	t.Parallel()
 	c := dialling(t, agoratest.Options{Edges: 2, Node: edge.Config{Lease: watchful, Probe: time.Minute}})

@@ -39,7 +39,7 @@ func TestWhoComesBackWithoutTheTokenIsANewProcessForWhatItSends(t *testing.T) {
 	if anew.Has("resumed") {
 		t.Errorf("welcomed by %s, though it came without a token", anew)
 	}
-	again.Expect(`{"type":"message","from":"member","payload":1}`) // what it receives goes on
+	again.Expect(`{"type":"message","from":"member","payload":1}`) // what it receives continues
 	receiver.Expect(`{"type":"error","code":"STREAM_ABORTED","from":"sender","stream_id":"numbered"}`)
 	member.ExpectAll(`{"type":"error","code":"STREAM_ABORTED","from":"sender","stream_id":"indexed"}`, `{"type":"space.event.cancel"}`)
 	again.Send(numbered("receiver", 1), `{"type":"send","to":"receiver","n":2,"payload":"b"}`,

@@ -111,7 +111,7 @@ func TestAnAnswerThatWasCancelledTakesNoMore(t *testing.T) {
 	}
 }
 
-// A stream that an agent has opened by a request of its own goes on and ends by the request's name.
+// A stream that an agent has opened by a request of its own continues and ends by the request's name.
 func TestAStreamOfOnesOwnGoesOnByItsRequest(t *testing.T) {
 	t.Parallel()
 	c := start(t, agoratest.Options{})

@@ -59,7 +59,7 @@ func Decision(q *approval.Approval) agora.Message {
 	return m
 }
 
-// decision is what the asker is told of one that no envelope has made.
+// decision is what the asker learns of one that no envelope has made.
 type decision struct {
 	Approved bool   `json:"approved"`
 	By       string `json:"by"`

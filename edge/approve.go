@@ -34,7 +34,7 @@ func (a *Actor) RequireApproval(ctx context.Context, as agora.AgentID, m agora.M
 	return q, err
 }
 
-// mayRequire tells whether the actor may ask for approval, and the addressee be told.
+// mayRequire reports whether the actor may ask for approval, and the addressee be told.
 func (s actingAs) mayRequire(ctx context.Context, m *agora.Message) error {
 	if m.To.Agent != agora.Cluster {
 		if err := s.mayCall(ctx, m); err != nil {

@@ -17,8 +17,8 @@ func risky(id string, to agora.AgentID) agora.Message {
 	return agora.Message{ID: id, To: agora.Address{Agent: to}, Body: []byte(`{"action":"require_approval","what":"rm"}`), Meta: agora.Meta{Request: id}}
 }
 
-// Whoever is asked decides by a reply like any, whatever its dialect, numbered or not, and the asker that does not wait
-// is told by mail, once.
+// Anyone who is asked decides by a reply like any, whatever its dialect, numbered or not, and the asker that does not
+// wait is told by mail, once.
 func TestTheReplyOfWhoWasAskedDecidesAnApproval(t *testing.T) {
 	t.Parallel()
 	c := start(t, agoratest.Options{Approvals: true})

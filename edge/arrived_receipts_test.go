@@ -14,8 +14,8 @@ import (
 	"github.com/agora-relay/agora/presence"
 )
 
-// Who comes back and names the last position it has has thereby acknowledged all up to it, wherever it was given that:
-// its senders hear so.
+// Anyone who comes back and names the last position it has has thereby acknowledged all up to it, wherever it was given
+// that: its senders hear so.
 func TestAReceiverThatReturnsHasAcknowledgedWhatItNames(t *testing.T) {
 	t.Parallel()
 	for name, back := range map[string]struct {
@@ -159,7 +159,8 @@ func TestWhatWasAcknowledgedToALostSocketOutlivesItsEdge(t *testing.T) {
 	from.Await(`{"type":"receipt","request_id":"m-2","status":"acked"}`)
 }
 
-// Once the senders are told, the position is all that was acknowledged: whoever comes next gets nothing of it again.
+// Once the senders are told, the position is all that was acknowledged: the one who comes next gets nothing of it
+// again.
 func TestWhatWasAcknowledgedBeforeAnAgentLeftIsNotGivenAgain(t *testing.T) {
 	t.Parallel()
 	for name, leave := range map[string]func(t *testing.T, c *agoratest.Cluster, to *agoratest.Client, welcome agoratest.Frame) *agoratest.Client{

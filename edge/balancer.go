@@ -51,7 +51,7 @@ type BalancerStats struct {
 
 const (
 	tooMany    = 110       // percent of the mean: beyond it an edge begins to move agents
-	even       = 102       // percent of the mean: down to it the edge goes on
+	even       = 102       // percent of the mean: down to it the edge continues
 	remembered = time.Hour // for how long an agent that was moved, and came back, is not moved again
 )
 

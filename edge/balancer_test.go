@@ -10,8 +10,8 @@ import (
 	"github.com/agora-relay/agora/internal/await"
 )
 
-// grown is a cluster of one edge, with agents that talk to each other, to which two edges are added. Who connects comes
-// to the edge that has fewest agents.
+// grown is a cluster of one edge, with agents that talk to each other, to which two edges are added. Anyone who
+// connects comes to the edge that has fewest agents.
 type grown struct {
 	*agoratest.Cluster
 	talk *agoratest.Talk

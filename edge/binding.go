@@ -117,7 +117,7 @@ type lifecycle struct {
 	mu       sync.Mutex // guards the fields below
 	over     bool       // no verb is taken any more
 	goodbye  bool       // the agent said so: the session ends without a grace
-	deserted bool       // a verb found the socket or the claim gone: the session goes on elsewhere, or not at all
+	deserted bool       // a verb found the socket or the claim gone: the session continues elsewhere, or not at all
 	why      Cause      // it left: the first one that was known
 	stopped  int64      // ticks when it was over
 }
@@ -183,7 +183,7 @@ func (l *lifecycle) reason() Cause {
 }
 
 // leavesHole reports whether the error of a part means that its stream must end.
-// A numbered part is sent again wherever the session goes on: once the
+// A numbered part is sent again wherever the session continues: once the
 // socket is gone here, or the claim, the stream is the successor's, and what is
 // refused from then on is no news of it. A part without a number that is
 // dropped here is missed by nobody. It is none once the session is over here.

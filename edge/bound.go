@@ -10,9 +10,9 @@ import (
 	"github.com/agora-relay/agora/presence"
 )
 
-// Peers of libp2p show by their key which peer they are, and no credentials. Who has some registers an agent with the
-// id of a peer, and the peer says by its key that it will speak as that agent: then it is bound, and speaks as the
-// agent by what the credentials allow. Credentials alone bind nobody, as a peer id is no secret.
+// Peers of libp2p show by their key which peer they are, and no credentials. Anyone who has some registers an agent
+// with the id of a peer, and the peer says by its key that it will speak as that agent: then it is bound, and speaks as
+// the agent by what the credentials allow. Credentials alone bind nobody, as a peer id is no secret.
 
 // boundAs is the dialect under which it is written down for whom a peer speaks.
 const boundAs = "p2p"

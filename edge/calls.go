@@ -71,9 +71,9 @@ func (s actingAs) paces() func(bytes int) time.Duration {
 	}
 }
 
-// CancelCall ends a call that was made under a name, by whatever edge, in the name of an agent: whoever waits for its
-// answer gets STREAM_ABORTED, and who was asked is told that nobody does. It returns false where no such call is open.
-// FORBIDDEN, RATE_LIMITED, UNAVAILABLE.
+// CancelCall ends a call that was made under a name, by whatever edge, in the name of an agent: the one who waits for
+// its answer gets STREAM_ABORTED, and who was asked learns that nobody does. It returns false where no such call is
+// open. FORBIDDEN, RATE_LIMITED, UNAVAILABLE.
 func (a *Actor) CancelCall(ctx context.Context, as, to agora.AgentID, name string) (bool, error) {
 	err := errors.Join(a.Check(), a.mayBe(as))
 	if err == nil {
@@ -89,7 +89,7 @@ func (a *Actor) CancelCall(ctx context.Context, as, to agora.AgentID, name strin
 	return done, nil
 }
 
-// mayCall tells whether the actor may ask an agent in the name of another, now.
+// mayCall reports whether the actor may ask an agent in the name of another, now.
 func (s actingAs) mayCall(ctx context.Context, m *agora.Message) error {
 	n := s.actor.node
 	if err := s.actor.Check(); err != nil {

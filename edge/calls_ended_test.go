@@ -41,8 +41,8 @@ func asks(t *testing.T, r *call.Registry, id, name string) *call.Answer {
 }
 
 // Other edges have ended a call, and have told who was asked; its caller learns that by presence or by the call's box.
-// Whoever has ended it may have died before it looked for the answer: one that comes all the same goes to the caller's
-// mailbox, by the caller's own edge.
+// Anyone who has ended it may have died before it looked for the answer: one that comes nevertheless goes to the
+// caller's mailbox, by the caller's own edge.
 func TestAnAnswerToACallThatOthersHaveEndedGoesToItsCallersMailboxOnce(t *testing.T) {
 	t.Parallel()
 	c := start(t, agoratest.Options{Edges: 2})

@@ -111,7 +111,7 @@ func TestANumberThatGoesIntoABoxWaitsForThoseBeforeIt(t *testing.T) {
 	}
 }
 
-// Presence may list a call for a while after it was given up: an answer that its agent gives all the same goes to the
+// Presence may list a call for a while after it was given up: an answer that its agent gives nevertheless goes to the
 // mailbox nevertheless.
 func TestAnAnswerToACallThatWasGivenUpIsMailThoughItIsStillListed(t *testing.T) {
 	t.Parallel()
@@ -163,7 +163,7 @@ func TestAnAnswerToACallThatWasGivenUpIsMailThoughItIsStillListed(t *testing.T) 
 }
 
 // The word that a call is over is in a gap, as its agent's edge could not reach the log while the mailbox overflowed:
-// the answer is mail all the same, at once.
+// the answer is mail nevertheless, at once.
 func TestAnAnswerToACallThatWasGivenUpUnheardIsMail(t *testing.T) {
 	t.Parallel()
 	c := start(t, agoratest.Options{Node: edge.Config{MaxRecords: 4}})

@@ -142,7 +142,7 @@ func TestAStreamThatCantGoOnIsAborted(t *testing.T) {
 	bob.ExpectNone(during(time.Second))
 }
 
-// Presence forgets everything: a stream whose caller lives goes on, and one whose edge has died meanwhile is found in
+// Presence forgets everything: a stream whose caller lives continues, and one whose edge has died meanwhile is found in
 // the log.
 func TestAStreamedRequestSurvivesThatRedisLosesEverything(t *testing.T) {
 	if testing.Short() {

@@ -18,7 +18,7 @@ import (
 	"github.com/agora-relay/agora/presence"
 )
 
-// streamed is a question that goes on.
+// streamed is a question that continues.
 func streamed(to agora.AgentID, id string) call.Request {
 	q := question(to, id)
 	q.Streams, q.Patience = true, await.Long
@@ -146,8 +146,8 @@ func TestWhatIsNoStreamHasNoParts(t *testing.T) {
 	}
 }
 
-// Who goes before the end of its request has it aborted, and the answer cancelled; behind its end it is as with any
-// call.
+// Anyone who goes before the end of its request has it aborted, and the answer cancelled; behind its end it is as with
+// any call.
 func TestACallerThatGoesAbortsItsStreamOnce(t *testing.T) {
 	t.Parallel()
 	c := start(t, agoratest.Options{})
@@ -211,7 +211,7 @@ func TestADeadlineAbortsARequestThatIsAStream(t *testing.T) {
 	}
 }
 
-// The agent wants no more of it, here or where its session goes on: the caller is told, and no more comes.
+// The agent wants no more of it, here or where its session continues: the caller is told, and no more comes.
 func TestAReceiverThatCancelsIsHeardByTheCaller(t *testing.T) {
 	t.Parallel()
 	c := start(t, agoratest.Options{Grace: time.Minute})

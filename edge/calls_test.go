@@ -131,7 +131,7 @@ func TestACallOfNobodyIsRefused(t *testing.T) {
 	}
 }
 
-// Who is to be asked is told of no end of a call whose request it never gets.
+// Who is to be asked learns of no end of a call whose request it never gets.
 func TestACallThatCannotBeAskedIsRefusedAndNobodyIsTold(t *testing.T) {
 	t.Parallel()
 	c := agoratest.Start(t, agoratest.Options{Edges: 2})

@@ -75,7 +75,7 @@ func (p *profile) keep(c card) (more int64) {
 	return more
 }
 
-// letGo lets go of the card for good, and returns how many bytes that was.
+// letGo lets go of the card permanently, and returns how many bytes that was.
 func (p *profile) letGo() (held int64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -38,7 +38,7 @@ func asked(t *testing.T, c *agoratest.Cluster, k int, id string, fields ...strin
 	return a
 }
 
-// token is the field of a welcome by which its session goes on.
+// token is the field of a welcome by which its session continues.
 func token(welcome agoratest.Frame) string {
 	return `"resume_token":` + welcome.Raw("resume_token")
 }

@@ -40,7 +40,7 @@ const (
 	Lost                       // the connection broke
 	Silent                     // no sign of life
 	Stalled                    // its socket took nothing
-	TakenOver                  // it goes on elsewhere
+	TakenOver                  // it continues elsewhere
 	Kicked                     // an operator ended it
 	Drained                    // it is to connect again: the edge goes away, or has to let go of it
 	Shed                       // the edge held too much

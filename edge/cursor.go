@@ -92,7 +92,7 @@ func (c *cursor) close() []*subscription {
 	return subs
 }
 
-// markHanded takes note of what is about to be written, and returns it: the client may acknowledge it before the writer
+// markHanded notes what is about to be written, and returns it: the client may acknowledge it before the writer
 // comes back. What was withheld of a space that the agent has left since, or joined again, is dropped: its subscription
 // gives what is wanted now. It returns false where the session is over here: its next holder may have been told a
 // position without what was pulled.
@@ -147,7 +147,7 @@ func (c *cursor) markHandedAside(seq uint64) bool {
 	return true
 }
 
-// markWritten takes note of what was written. Where so much is unconfirmed that its senders would soon be refused for
+// markWritten notes what was written. Where so much is unconfirmed that its senders would soon be refused for
 // it, it asks for a ping with the data: who reads thousands of messages a second, and acknowledges none, would have its
 // mailbox taken for full before the next ping is due. most is how many frames of a mailbox may be unconfirmed.
 func (c *cursor) markWritten(pulled []Delivery, most int64) (data uint64, ask bool) {

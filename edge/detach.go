@@ -72,7 +72,7 @@ func (d *departure) detach(ctx context.Context, s *Session) {
 	}
 	lost, clean := false, true
 	if errors.Is(err, presence.ErrDeposed) {
-		// Whoever has claimed it meanwhile waits to hear how it went here.
+		// Anyone who has claimed it meanwhile waits to hear how it went here.
 		var unknown error
 		lost, unknown = s.out.abortIfLost(ctx)
 		if clean, err = d.flushAndRelease(ctx, s); unknown != nil {
@@ -86,7 +86,7 @@ func (d *departure) detach(ctx context.Context, s *Session) {
 		}
 		d.remove(s)
 	case errors.Is(err, errGaveUp):
-		// Whoever goes on with the session, or ends it, asks for the hand-over and hears it then.
+		// Anyone who continues with the session, or ends it, asks for the hand-over and hears it then.
 		d.incomplete = true
 	default:
 		s.node.cfg.Log.Debug("leaving session is not settled yet", "agent", s.claim.Agent, "err", err)
@@ -300,7 +300,7 @@ var endings = map[string]Reason{
 	"end":   {Cause: Goodbye, Text: "its agent has ended the session by another edge"},
 }
 
-// endHere closes the session's connection for good, and settles it.
+// endHere closes the session's connection permanently, and settles it.
 func (s *Session) endHere(ctx context.Context, why Reason) {
 	s.life.leaves(why.Cause)
 	s.conn.Close(why)

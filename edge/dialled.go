@@ -34,8 +34,8 @@ func (a *Actor) Update(ctx context.Context, card agora.Agent) error {
 	return a.reach(ctx, card.ID, Command{Verb: verbUpdate, Card: light, Detail: detail})
 }
 
-// reach has a command done by whoever holds the session of an agent that an edge has dialled. Where no edge that lives
-// does, this one adopts it first.
+// reach has a command done by the one who holds the session of an agent that an edge has dialled. Where no edge that
+// lives does, this one adopts it first.
 func (a *Actor) reach(ctx context.Context, id agora.AgentID, what Command) error {
 	if err := errors.Join(a.Check(), a.mayBe(id)); err != nil {
 		return agora.AsError(err)
@@ -123,7 +123,7 @@ func (n *Node) HearDialled(ctx context.Context, tenant string, id agora.AgentID)
 		return agora.UnknownAgent(id)
 	}
 	_, err = n.holders.do(ctx, &Command{Verb: verbAlive, Agent: agora.ToAgent(tenant, id), ID: rand.Text(), Principal: o.Principal}, nil)
-	if errors.Is(err, errElsewhere) { // its next holder begins to count anew
+	if errors.Is(err, errElsewhere) { // its next holder begins to count again
 		return nil
 	}
 	return err
@@ -173,7 +173,7 @@ func (d *dials) vouchAgain(s *Session) {
 	}
 }
 
-// Hearer is a [Conn] that is told of signs of life which its agent gives in other ways than over the connection: see
+// Hearer is a [Conn] that learns of signs of life which its agent gives in other ways than over the connection: see
 // [Actor.Alive].
 type Hearer interface {
 	Conn

@@ -24,7 +24,7 @@ type Place struct {
 	size  int    // as which its frame is measured
 }
 
-// Report takes note of how the connection went. The door calls it once, before Closed.
+// Report notes how the connection went. The door calls it once, before Closed.
 func (s *Session) Report(e Ending) {
 	if e.Largest.Seq > 0 {
 		s.node.sessions.balks(s, e.Largest)

@@ -11,8 +11,8 @@ import (
 
 // Drain empties the edge until ctx is over: it lets nobody in, tells its agents to reconnect, drain.rate of them a
 // second so that the other edges are not stormed, closes them, flushes what is under way and gives the lease back. When
-// there is not the time for that, it tells the rest at once, and to come back one after the other all the same. Nothing
-// is lost by it and nothing ends: every session goes on at another edge. Agents that the edge has dialled are dialled
+// there is not the time for that, it tells the rest at once, and to come back one after the other nevertheless. Nothing
+// is lost by it and nothing ends: every session continues at another edge. Agents that the edge has dialled are dialled
 // by others first (see [Adopter]), and closed here then. It is called once, and returns how it went.
 func (n *Node) Drain(ctx context.Context) DrainResult {
 	if !guard.Draining {
@@ -65,7 +65,7 @@ const (
 // which it is expected there; those times are 1/drain.rate apart.
 type drainer struct {
 	node *Node
-	last time.Time             // when whoever is left is told at once
+	last time.Time             // when the one who is left is told at once
 	next time.Time             // when the next one is expected
 	told map[*Session]struct{} // who was told, gone or not
 

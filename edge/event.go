@@ -48,7 +48,7 @@ func (s *Session) dispatchEvent(ctx context.Context, c *Command, m *agora.Messag
 }
 
 // mayPublish reports whether the agent may publish into a space: members do, and into system spaces only who has that
-// right. What goes on with an event was looked at when that began, and by review since.
+// right. What continues with an event was looked at when that began, and by review since.
 func (o *outgoing) mayPublish(ctx context.Context, m *agora.Message, member bool) error {
 	space, g := m.To.Space, o.review().by
 	if m.Part <= agora.Start {

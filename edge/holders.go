@@ -61,8 +61,8 @@ func (d *holders) do(ctx context.Context, c *Command, s *actingAs) (Outcome, err
 	return r.Outcome, r.err()
 }
 
-// goesOn tells whether a command is of a stream of a session that is in its grace: it waits for that to come back. What
-// ends a stream is of none where none of its name is open.
+// goesOn reports whether a command is of a stream of a session that is in its grace: it waits for that to come back.
+// What ends a stream is of none where none of its name is open.
 func (d *holders) goesOn(ctx context.Context, c *Command) (bool, error) {
 	m := c.Message
 	switch m.Part {
@@ -151,7 +151,7 @@ func (c *Command) stores() bool {
 	return false
 }
 
-// await waits until what a command stores is stored, and takes note of what is told meanwhile.
+// await waits until what a command stores is stored, and notes what is told meanwhile.
 func (out *Outcome) await(ctx context.Context, told <-chan Notice) error {
 	for {
 		select {

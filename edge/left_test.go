@@ -10,7 +10,7 @@ import (
 )
 
 // An agent's edge died after it had taken the agent out of a space, and before it told anybody. The edge at which the
-// agent goes on does.
+// agent continues does.
 func TestALeaveThatAnEdgeDiedOverIsToldWhereTheAgentGoesOn(t *testing.T) {
 	t.Parallel()
 	c := start(t, agoratest.Options{})

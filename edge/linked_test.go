@@ -61,8 +61,8 @@ func link(address string, after time.Duration) presence.Link {
 	return presence.Link{Tenant: agora.DefaultTenant, Address: address, Since: linkMade.Add(after)}
 }
 
-// Whoever comes here by itself has at once the id of an agent that a link has brought, though that lives, whichever way
-// it comes, and whatever edge holds which.
+// Anyone who comes here by itself has at once the id of an agent that a link has brought, though that lives, whichever
+// way it comes, and whatever edge holds which.
 func TestALinkedAgentMakesRoomForOneThatIsHere(t *testing.T) {
 	t.Parallel()
 	c := start(t, agoratest.Options{Edges: 2, Lines: true, Node: edge.Config{Probe: await.Long}, Grace: time.Hour})
@@ -101,7 +101,7 @@ func TestALinkedAgentMakesRoomForOneThatIsHere(t *testing.T) {
 	}
 }
 
-// What a link has brought goes on where another edge holds the link, as the same session.
+// What a link has brought continues where another edge holds the link, as the same session.
 func TestALinkedAgentGoesOnAtAnotherEdge(t *testing.T) {
 	t.Parallel()
 	c := start(t, agoratest.Options{Edges: 2, Grace: time.Hour})

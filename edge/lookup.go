@@ -74,7 +74,7 @@ func (d Directory) Addressee(ctx context.Context, id agora.AgentID) (agora.Agent
 	return d.actor.node.directory.Card(ctx, d.actor.Principal().Tenant, id)
 }
 
-// IsAway reports whether an agent that is not in the directory has a mailbox all the same: it was here of late, and
+// IsAway reports whether an agent that is not in the directory has a mailbox nevertheless: it was here recently, and
 // what it has said of itself is not known any more. UNAVAILABLE.
 func (d Directory) IsAway(ctx context.Context, id agora.AgentID) (bool, error) {
 	found, err := d.actor.node.cfg.Presence.Addressees.Lookup(ctx, d.actor.Principal().Tenant, id)

@@ -8,7 +8,7 @@ import (
 )
 
 // A reader of the log may find that a message is lost before the door has said that it was handed it: its sender is
-// told nothing all the same. Parts of streams have readers of their own.
+// told nothing nevertheless. Parts of streams have readers of their own.
 func TestWhatIsLostBeforeItCountsAsWrittenIsNotAcknowledged(t *testing.T) {
 	var s Session
 	s.cursor.proof.set(ByReader)

@@ -14,7 +14,7 @@ import (
 	"github.com/agora-relay/agora/internal/agoratest"
 )
 
-// lost is what a receiver is told of the stream of an agent whose session is lost.
+// lost is what a receiver learns of the stream of an agent whose session is lost.
 const lost = `{"type":"error","code":"STREAM_ABORTED","from":"lost","stream_id":"s"}`
 
 // retold is a lease after which presence that has lost everything is whole again: the edges of these tests have it to
@@ -73,7 +73,7 @@ func mark(t *testing.T, raw *redis.Client) string {
 }
 
 // Every edge that saw the loss dies before any has looked through the log; so does everybody where a cluster begins
-// anew on an old log.
+// again on an old log.
 func TestWhatALostSessionHadOpenEndsThoughAllEdgesDie(t *testing.T) {
 	if testing.Short() {
 		t.Skip("left to make test")

@@ -128,7 +128,7 @@ func TestAnAgentWhoseEdgeDiesWithRedisIsNotRefusedByAnOlderToken(t *testing.T) {
 }
 
 // Redis loses everything once more before it is whole again. What edges had told it is lost with the rest, and a lease
-// has to pass anew.
+// has to pass again.
 func TestAnAgentKeepsItsSessionThoughRedisLosesEverythingTwice(t *testing.T) {
 	if testing.Short() {
 		t.Skip("left to make test")

@@ -101,7 +101,7 @@ func (n *Node) Screens(s Screen) { n.screens.add(s) }
 // the node is closed, by one goroutine at a time.
 func (n *Node) Restores(restore func(context.Context) error) { n.owner.Restores(restore) }
 
-// Reap ends a session for good that is ending, whichever edge had it. It returns when the session is over; nil also
+// Reap ends a session permanently that is ending, whichever edge had it. It returns when the session is over; nil also
 // where somebody else has ended it.
 func (n *Node) Reap(ctx context.Context, tenant string, id agora.AgentID) error {
 	return n.owner.Reap(ctx, tenant, id, false)

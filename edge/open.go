@@ -17,13 +17,13 @@ type Hello struct {
 	Card      agora.Agent
 	Conn      string            // connection id
 	Resume    string            // resume token of the running session; may be empty
-	LastSeq   uint64            // last position that the client has, where HasLast; of one that was never delivered a gap is told, and delivery goes on behind what is known to have arrived
+	LastSeq   uint64            // last position that the client has, where HasLast; of one that was never delivered a gap is told, and delivery continues behind what is known to have arrived
 	HasLast   bool              //
-	Lives     bool              // it is the process that was here before, as its door can tell without the token: it goes on with what it was saying
+	Lives     bool              // it is the process that was here before, as its door can tell without the token: it continues with what it was saying
 	Spaces    map[string]uint64 // the same for spaces, by name
 	Receipts  agora.Receipts    // wanted for everything that the connection sends
 	Heartbeat bool              // it knows agent.heartbeat
-	Numbers   bool              // its client may number what it sends, and wants to hear where it goes on (Welcome.Next)
+	Numbers   bool              // its client may number what it sends, and wants to hear where it continues (Welcome.Next)
 	Proof     Proof             // of what has arrived
 	MaxFrame  int               // bytes of a frame that the connection takes: in the place of what would come in a larger one a gap is delivered, and its sender told; 0 for any
 	Admission Admission         // of the connection; the zero one where it is never shed
@@ -45,9 +45,9 @@ type Hello struct {
 // Welcome is the answer to a Hello.
 type Welcome struct {
 	ResumeToken string        // for the session from now on
-	LastSeq     uint64        // position after which delivery goes on
+	LastSeq     uint64        // position after which delivery continues
 	Heartbeat   time.Duration // how often the connection must give a sign of life
-	Resumed     bool          // an earlier session goes on with all of it: its streams, spaces and numbering
+	Resumed     bool          // an earlier session continues with all of it: its streams, spaces and numbering
 	Expires     time.Time     // when the credentials end, and the connection with them; zero for never
 	// Next is, where Resumed and Hello.Numbers, the number behind the highest that the agent is known to have used
 	// towards each of at most 16 addressees.
@@ -192,7 +192,7 @@ func (s *Session) Begin() {
 }
 
 // Linked returns an actor that brings agents of a link here: its sessions are those of agents that are elsewhere. No
-// rules bind it, and its credentials don't end. Each of its sessions makes room, at once, for whoever opens or
+// rules bind it, and its credentials don't end. Each of its sessions makes room, at once, for the one who opens or
 // registers its id here, and for the session of an older link: see [presence.Link.Principal]. Open returns AGENT_EXISTS
 // where somebody has the id here, or is to find its mail under it.
 func (n *Node) Linked(l presence.Link) *Actor {

@@ -83,7 +83,7 @@ func (s *opening) openInbox(ctx context.Context) error {
 		p.TailAt = rec.Card.RegisteredAt // nothing was sent to it before it was known
 	}
 	from := broker.From{After: s.after, Tail: p.Tail, TailAt: p.TailAt, Quiet: rec.Quiet, Lost: place == broker.Foreign}
-	if place == broker.Ahead { // and stays so, whatever comes now: the inbox tells a gap, and begins anew
+	if place == broker.Ahead { // and stays so, whatever comes now: the inbox tells a gap, and begins again
 		from.After = agora.MaxSeq - 1
 	}
 	s.mailbox.inbox = s.node.cfg.Broker.Listen(s.address(), from, s.conn.Wake)
@@ -150,7 +150,7 @@ func (s *opening) placeSpaces(ctx context.Context) error {
 	return failed
 }
 
-// recallCard goes on with the card of a resumed session: when it began, and what
+// recallCard continues with the card of a resumed session: when it began, and what
 // it said of itself unless it says more now.
 func (s *opening) recallCard(ctx context.Context) error {
 	if !s.claim.Resumed {

@@ -27,7 +27,7 @@ type outgoing struct {
 	aliases  aliases
 }
 
-// resume goes on with the lanes of earlier holders. It comes before anything is sent.
+// resume continues with the lanes of earlier holders. It comes before anything is sent.
 func (o *outgoing) resume(lanes []presence.Lane, unclean uint64) {
 	o.unclean = unclean
 	if len(lanes) > 0 {
@@ -88,9 +88,9 @@ func (o *outgoing) tell(c *Command, n Notice) {
 }
 
 // laneLost: a lane can't go on under the claim. Mostly another edge holds that. Where presence has it as this edge's
-// all the same, the session was given up for lost while this edge could not say that it has it, and its lanes were
+// nevertheless, the session was given up for lost while this edge could not say that it has it, and its lanes were
 // ended (by package ownership); or the lane owes more than it can remember. Then the agent is asked to come back: its
-// session goes on under a younger claim. It never blocks.
+// session continues under a younger claim. It never blocks.
 func (o *outgoing) laneLost() {
 	o.node.background(func() {
 		ctx, cancel := context.WithTimeout(o.node.ctx, o.node.cfg.Lease)

@@ -133,7 +133,7 @@ func TestAnAgentAddressesWhomARuleAllowsAndAnswersWhoeverAsks(t *testing.T) {
 	forbidden(t, svc, noRule, `,"request_id":"s3","stream_id":"t"`) // answered once
 	svc.Barrier()
 	joe.ExpectNone(during(100 * time.Millisecond))
-	svc.Drop() // the session goes on elsewhere, which has not seen joe's question
+	svc.Drop() // the session continues elsewhere, which has not seen joe's question
 	svc = as(t, c, 0, "a svc service", "svc")
 	svc.Send(`{"type":"reply","id":"r1","to":"joe","payload":1}`)
 	joe.Expect(`{"type":"reply","payload":1}`)

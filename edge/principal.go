@@ -53,7 +53,7 @@ type Principal struct {
 	link bool // it is a link of the cluster's: see Node.Linked
 }
 
-// May tells whether the principal may be the agent.
+// May reports whether the principal may be the agent.
 func (p Principal) May(id agora.AgentID) bool {
 	if p.Any {
 		return true

@@ -16,7 +16,7 @@ type Proxies struct {
 // Set says who is trusted from now on.
 func (p *Proxies) Set(trusted []netip.Prefix) { p.trusted.Store(&trusted) }
 
-// Trust tells whether an address is a trusted proxy's.
+// Trust reports whether an address is a trusted proxy's.
 func (p *Proxies) Trust(a netip.Addr) bool {
 	all := p.trusted.Load()
 	a = a.Unmap().WithZone("")

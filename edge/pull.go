@@ -173,7 +173,7 @@ func (i *inbound) pullEvents(ctx context.Context, max int, reads func()) (taken 
 			}
 		}
 		if nextErr != nil {
-			i.cursor.markReady(p) // for the next Pull: who is told of the error waits before it, and a wake would have it at once
+			i.cursor.markReady(p) // for the next Pull: who learns of the error waits before it, and a wake would have it at once
 			return taken, nextErr
 		}
 		if len(events) > 0 {
@@ -207,7 +207,7 @@ func (i *inbound) receive(m *agora.Message) (Delivery, bool) {
 	}, true
 }
 
-// drops reports whether a part is of a stream that the agent has cancelled, and takes note of what it begins or ends.
+// drops reports whether a part is of a stream that the agent has cancelled, and notes what it begins or ends.
 func (i *inbound) drops(peer agora.Address, m *agora.Message) bool {
 	drop, again := i.incoming.follow(peer, m)
 	if again {
@@ -238,7 +238,7 @@ func (b *binding) untilDeadline(m *agora.Message) int64 {
 	return max(1, m.Meta.Deadline.Sub(b.node.cfg.Broker.Now()).Milliseconds())
 }
 
-// Written takes note that what the last Pull returned has been written, if it returned anything: also of a session
+// Written notes that what the last Pull returned has been written, if it returned anything: also of a session
 // whose socket is closing, or what its agent heard last would be taken for lost. It never blocks.
 func (i *inbound) Written() {
 	i.order.queued()

@@ -34,7 +34,7 @@ func (c woken) drop() {
 func (woken) Notify(edge.Notice) {}
 func (woken) Close(edge.Reason)  {}
 
-// Whoever pulls for many connections is told before it waits for the log, so that others are pulled for meanwhile.
+// Anyone who pulls for many connections is told before it waits for the log, so that others are pulled for meanwhile.
 func TestPullSaysSoBeforeItReadsTheLog(t *testing.T) {
 	t.Parallel()
 	c := start(t, agoratest.Options{Edges: 2})

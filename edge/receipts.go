@@ -114,7 +114,7 @@ func subjectOf(m *agora.Message) subject {
 	return subject{}
 }
 
-// handed takes note of what is about to be written, from a position on, and written is to be told of: it may be
+// handed notes what is about to be written, from a position on, and written is to be told of: it may be
 // acknowledged before that.
 func (o *receiptQueue) handed(seq uint64) {
 	o.mu.Lock()
@@ -294,8 +294,8 @@ func (o *receiptQueue) flush(to agora.AgentID, a *senderReceipts) {
 	}
 }
 
-// flushAgain goes on with an account; after a moment where receipts were refused, unless the session is over: then who
-// gets it next tells what it finds in the log.
+// flushAgain continues with an account; after a moment where receipts were refused, unless the session is over: then
+// who gets it next tells what it finds in the log.
 func (o *receiptQueue) flushAgain(to agora.AgentID, a *senderReceipts, refused bool) {
 	if refused && (o.life.ended() || !pause.For(o.node.ctx, time.Second)) {
 		o.mu.Lock()
@@ -321,7 +321,7 @@ func (o *receiptQueue) busy() bool {
 	return o.readers > 0
 }
 
-// forNow tells whether what was refused may be taken in a moment.
+// forNow reports whether what was refused may be taken in a moment.
 func forNow(err error) bool {
 	e := agora.AsError(err)
 	return e != nil && (e.Code == agora.Unavailable || e.Code == agora.RateLimited)

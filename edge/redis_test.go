@@ -144,7 +144,7 @@ func TestASenderInItsGraceIsRememberedWhenRedisLosesEverything(t *testing.T) {
 	}
 }
 
-// Presence that has lost a claim is told of it again by what asks it as the claim's holder: refusing that would leave
+// Presence that has lost a claim learns of it again by what asks it as the claim's holder: refusing that would leave
 // the agent behind as if its claim were another's, and the streams that it breaks then would never end for their
 // receivers.
 func TestAStreamBeginsAndOthersGoOnRightAfterRedisHasLostTheClaim(t *testing.T) {
@@ -162,7 +162,7 @@ func TestAStreamBeginsAndOthersGoOnRightAfterRedisHasLostTheClaim(t *testing.T) 
 	receiver.Expect(`{"type":"message","stream_id":"s"}`, `{"type":"message","stream_id":"other"}`, `{"type":"message_chunk","stream_id":"s"}`)
 }
 
-// flush takes everything out of Redis, which goes on.
+// flush takes everything out of Redis, which continues.
 func flush(t *testing.T, c *agoratest.Cluster) {
 	t.Helper()
 	r := redis.NewClient(&redis.Options{Addr: c.Redis.Addr()})
@@ -190,8 +190,8 @@ func TestAnEdgeTellsWhenItLastEndedWhatIsOver(t *testing.T) {
 	await.True(t, "it sweeps again", func() bool { return swept().After(mended) })
 }
 
-// A Redis that moves is away for some seconds. Who speaks with agents that the edge has found before does not notice,
-// for as long as the edge has its lease.
+// A Redis that moves is away for some seconds. Anyone who speaks with agents that the edge has found before does not
+// notice, for as long as the edge has its lease.
 func TestWhoWasKnownIsBelievedWhilePresenceIsAway(t *testing.T) {
 	if testing.Short() {
 		t.Skip("left to make test")

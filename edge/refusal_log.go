@@ -52,7 +52,7 @@ func (r *RefusalLog) Note(e *agora.Error, attrs func() []slog.Attr) {
 	r.log.LogAttrs(context.Background(), slog.LevelInfo, "refused", all...)
 }
 
-// admit tells whether a line may be written now, and how many were not before it.
+// admit reports whether a line may be written now, and how many were not before it.
 func (r *RefusalLog) admit(code agora.Code, now time.Time) (left int, ok bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

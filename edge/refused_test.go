@@ -11,7 +11,7 @@ import (
 	"github.com/agora-relay/agora/internal/agoratest"
 )
 
-// A chunk whose number is refused for the moment ends its stream. Whoever sends it again under its number, as the
+// A chunk whose number is refused for the moment ends its stream. Anyone who sends it again under its number, as the
 // number demands, must hear that: with neither receipt nor error it would be sent for ever.
 func TestAPartSentAgainAfterARefusalLearnsThatItsStreamIsOver(t *testing.T) {
 	t.Parallel()
@@ -94,8 +94,8 @@ func TestACancelThatWasRefusedForTheMomentReachesTheSenderWhenItComesAgain(t *te
 	receiver.Expect(`{"type":"error","request_id":"d","code":"STREAM_NOT_FOUND"}`)
 }
 
-// A frame comes again while its first copy is under way: refused for good it would use the number up that the first one
-// still has.
+// A frame comes again while its first copy is under way: refused permanently it would use the number up that the first
+// one still has.
 func TestACopyOfWhatIsUnderWayIsNotRefusedForGood(t *testing.T) {
 	t.Parallel()
 	c := start(t, agoratest.Options{Node: edge.Config{Limits: admission.Limits{Rate: 0.01, Burst: 200}}}) // two messages

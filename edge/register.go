@@ -15,7 +15,7 @@ const (
 )
 
 // Register registers an agent without a connection, or renews that: it is in the directory, and known, until lasts is
-// over, which it returns; 0 stands for Config.Register. A session of the agent goes on as it is. Errors:
+// over, which it returns; 0 stands for Config.Register. A session of the agent continues as it is. Errors:
 // INVALID_REQUEST (the card, or lasts beyond MinRegister and MaxRegister), FORBIDDEN, RATE_LIMITED, AGENT_EXISTS where
 // the id is another principal's, UNAVAILABLE.
 func (a *Actor) Register(ctx context.Context, card agora.Agent, lasts time.Duration) (until time.Time, err error) {
@@ -36,7 +36,7 @@ func (a *Actor) Register(ctx context.Context, card agora.Agent, lasts time.Durat
 }
 
 // Unregister ends a registration without a connection before its time, and what binds a peer to it; a session of the
-// agent goes on. AGENT_NOT_FOUND where there is none, AGENT_EXISTS where it is another principal's, FORBIDDEN,
+// agent continues. AGENT_NOT_FOUND where there is none, AGENT_EXISTS where it is another principal's, FORBIDDEN,
 // RATE_LIMITED, UNAVAILABLE.
 func (a *Actor) Unregister(ctx context.Context, id agora.AgentID) error {
 	n, who := a.node, a.Principal()

@@ -173,7 +173,7 @@ func TestARegistrationIsEndedBeforeItsTime(t *testing.T) {
 		t.Fatal(err)
 	}
 	a.Send(`{"type":"list"}`)
-	a.Await(`{"type":"agents"}`) // its session goes on
+	a.Await(`{"type":"agents"}`) // its session continues
 	if got := names(t, first); got != "a" {
 		t.Errorf("the directory shows %q, want the session", got)
 	}

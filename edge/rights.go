@@ -56,7 +56,7 @@ func (o *outgoing) review() *reviewed {
 	return now
 }
 
-// mayGoOn tells whether a stream that is open may go on.
+// mayGoOn reports whether a stream that is open may go on.
 func (o *outgoing) mayGoOn(g *grant, to agora.Address, kind agora.Kind) error {
 	switch {
 	case to.IsSpace():
@@ -67,7 +67,7 @@ func (o *outgoing) mayGoOn(g *grant, to agora.Address, kind agora.Kind) error {
 	return o.actor.forbidden(g.Refuses(policy.Send, string(to.Agent)), addressing, string(to.Agent))
 }
 
-// mayAddress tells whether the agent may say something to another: by a rule,
+// mayAddress reports whether the agent may say something to another: by a rule,
 // or as its answer. The parts of a stream need no look: see review.
 func (o *outgoing) mayAddress(ctx context.Context, m *agora.Message) error {
 	held, to := o.review(), m.To.Agent
@@ -126,7 +126,7 @@ func (o *outgoing) heardFrom(id agora.AgentID) {
 	o.rights.callers.Load().add(maphash.String(o.node.seed, string(id)))
 }
 
-// hasAsked tells whether an agent has said something to this one: of late, or in the session that it has now.
+// hasAsked reports whether an agent has said something to this one: recently, or in the session that it has now.
 func (o *outgoing) hasAsked(ctx context.Context, id agora.AgentID) (bool, error) {
 	if c := o.rights.callers.Load(); c != nil && c.has(maphash.String(o.node.seed, string(id))) {
 		return true, nil
@@ -241,7 +241,7 @@ func (a *authority) as(id agora.AgentID) agora.Address {
 
 const addressing = "agent %q may not be addressed"
 
-// mayBe tells whether the actor may be an agent.
+// mayBe reports whether the actor may be an agent.
 func (a *authority) mayBe(id agora.AgentID) error {
 	if !a.Principal().May(id) {
 		return a.forbidden("its credentials don't name it", "this principal may not be agent %q", string(id))
@@ -249,7 +249,7 @@ func (a *authority) mayBe(id agora.AgentID) error {
 	return a.forbidden(a.grant().Refuses(policy.Be, string(id)), "this principal may not be agent %q", string(id))
 }
 
-// maySee tells whether the actor may see the directory.
+// maySee reports whether the actor may see the directory.
 func (a *authority) maySee() error {
 	return a.forbidden(a.grant().RefusesWhole(policy.Directory), "%s may not be seen", "the directory")
 }
@@ -259,7 +259,7 @@ func (a *authority) MayRelay() error {
 	return a.forbidden(a.grant().RefusesWhole(policy.Relay), "%s may not be used", "the relay")
 }
 
-// mayEnter tells whether the actor may do something to a space.
+// mayEnter reports whether the actor may do something to a space.
 func (a *authority) mayEnter(v policy.Verb, space string) error {
 	why := a.refusesSpace(v, space)
 	switch v {

@@ -260,8 +260,8 @@ func (s *Session) noteCancel(ctx context.Context, st presence.Stream) error {
 // answer says a part of the agent's answer to a request of m.To, which m.Meta.Parent names. A Chunk opens the answer's
 // stream, of that name, where none is open. The Whole answer is the End of the stream that is open, with its body. Said
 // again under its ID it is the same part. Where the agent says no part before it knows that the one before is stored,
-// m.Indexed says so: then the stream outlives its edge. With a Kind of Request a Chunk or an End goes on with a stream
-// of the agent's own, which its request has opened under its own name; STREAM_NOT_FOUND where none is open.
+// m.Indexed says so: then the stream outlives its edge. With a Kind of Request a Chunk or an End continues with a
+// stream of the agent's own, which its request has opened under its own name; STREAM_NOT_FOUND where none is open.
 func (s *Session) answer(ctx context.Context, c *Command) error {
 	m := &c.Message
 	m.To = s.peer(m.To.Agent)

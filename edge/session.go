@@ -20,7 +20,7 @@ type Session struct {
 }
 
 // Update replaces the card of the running session: a second registration of
-// the same id. heartbeat tells whether the agent knows agent.heartbeat now.
+// the same id. heartbeat reports whether the agent knows agent.heartbeat now.
 func (s *Session) Update(ctx context.Context, card agora.Agent, heartbeat bool) error {
 	if err := errors.Join(s.actor.quota.Spend(0), s.node.limits.checkCard(&card)); err != nil {
 		return agora.AsError(err)

@@ -128,7 +128,7 @@ func (s *Session) openSubscriptions(o *opening) {
 }
 
 // tellLeft leaves a space once more that the session has left, as nobody may have been told; not one that it has joined
-// again. Where it fails, whoever ends the session, or goes on with it elsewhere, does so.
+// again. Where it fails, whoever ends the session, or continues with it elsewhere, does so.
 func (s *Session) tellLeft(space string) {
 	s.order.Lock()
 	defer s.order.Unlock()

@@ -44,7 +44,7 @@ func (a *Actor) Do(ctx context.Context, as agora.AgentID, c Command) (Outcome, e
 	return a.actingAs(as).do(ctx, &c)
 }
 
-// mayDo tells whether the actor itself may give a command. What the agent's session may do is its holder's to decide.
+// mayDo reports whether the actor itself may give a command. What the agent's session may do is its holder's to decide.
 func (a *Actor) mayDo(c *Command) error {
 	switch c.Verb {
 	case Send, Answer:
@@ -57,7 +57,7 @@ func (a *Actor) mayDo(c *Command) error {
 	return nil
 }
 
-// mayTell tells whether the actor itself may say a message.
+// mayTell reports whether the actor itself may say a message.
 func (a *Actor) mayTell(m *agora.Message) error {
 	g, to := a.grant(), string(m.To.Agent)
 	if g.Grant == nil {
@@ -70,7 +70,7 @@ func (a *Actor) mayTell(m *agora.Message) error {
 	return a.forbidden(why, addressing, to)
 }
 
-// alone does a command of an agent that has no session: a whole message is stored all the same, and it has no streams.
+// alone does a command of an agent that has no session: a whole message is stored nevertheless, and it has no streams.
 func (s actingAs) alone(ctx context.Context, c *Command) (Outcome, error) {
 	switch c.Message.Part {
 	case agora.Whole:
@@ -185,7 +185,7 @@ func (s actingAs) mail(ctx context.Context, m agora.Message) (Outcome, error) {
 	return Outcome{Seq: seq}, err
 }
 
-// mayPost tells whether a reply of an agent without a session answers somebody, where it may say nothing else.
+// mayPost reports whether a reply of an agent without a session answers somebody, where it may say nothing else.
 func (s actingAs) mayPost(ctx context.Context, m *agora.Message) error {
 	g := s.actor.grant()
 	if g.Grant == nil || m.Kind != agora.Reply {

@@ -101,7 +101,8 @@ func TestAnActorActsInSpacesForASession(t *testing.T) {
 	carol.Expect(`{"type":"space.members","left":"bob"}`)
 }
 
-// Who has no session sends whole messages, once however often they are sent with one id; anything else needs a holder.
+// Anyone who has no session sends whole messages, once however often they are sent with one id; anything else needs a
+// holder.
 func TestAnActorWithoutASession(t *testing.T) {
 	t.Parallel()
 	c := start(t, agoratest.Options{Node: edge.Config{Patience: 200 * time.Millisecond}})

@@ -48,7 +48,7 @@ type Stats struct {
 	LeaseLeft time.Duration    // how long the lease still holds; below zero where it does not
 	Swept     time.Time        // when the sessions that are over were last ended without an error
 	Draining  bool
-	Renewals  *latency.Histogram // how long the renewals of the lease took that succeeded, some round trips to presence; it goes on counting
+	Renewals  *latency.Histogram // how long the renewals of the lease took that succeeded, some round trips to presence; it continues counting
 }
 
 // counters have a line of the cache to themselves: sent changes with every

@@ -86,7 +86,7 @@ func TestAHolderThatStillRenewsIsNeverTakenForGone(t *testing.T) {
 	old.AwaitClosed(4001) // it has learned from presence that it is no longer the holder
 	c.MendEdge(0)
 	next.Expect(`{"type":"agent.registered","resumed":true}`)
-	// Handed over as it was: the plain stream goes on, which it would not after a holder that was taken for gone.
+	// Handed over as it was: the plain stream continues, which it would not after a holder that was taken for gone.
 	next.Send(`{"type":"send_chunk","to":"receiver","stream_id":"s","chunk":"x"}`, `{"type":"send_end","to":"receiver","stream_id":"s"}`)
 	got(receiver, 1)
 	receiver.Expect(`{"type":"message","stream_id":"s"}`, `{"type":"message_chunk","chunk":"x"}`, `{"type":"message_end"}`)
@@ -107,7 +107,7 @@ func TestAnEdgeThatLostTheLogDeliversNothingUntilItHasLookedAfterItsClaims(t *te
 	receiver.Until("the log is back", func() bool { return c.Node(0).Ready() == nil })
 	stored(sender, "receiver", 3)
 	receiver.ExpectNone(during(300 * time.Millisecond))
-	receiver.Send(numbered("sender", 1)) // what it says is taken all the same
+	receiver.Send(numbered("sender", 1)) // what it says is taken nevertheless
 	c.HoldPresence(0, false)
 	receiver.ExpectAll(`{"type":"message","payload":2}`, `{"type":"message","payload":3}`, `{"type":"receipt","n":1}`)
 	got(sender, 1)
@@ -152,7 +152,7 @@ func TestAHolderThatTheLogHasLostHandsOverThroughPresence(t *testing.T) {
 }
 
 // Of a stream that was aborted because its holder died, its sender may know nothing. What it says to end it is answered
-// all the same: it would wait for ever.
+// nevertheless: it would wait for ever.
 func TestACancelOfAStreamThatDiedWithItsEdgeIsAnswered(t *testing.T) {
 	t.Parallel()
 	c := start(t, agoratest.Options{Leases: []time.Duration{endless, watchful}})
@@ -194,7 +194,7 @@ func TestAGoodbyeEndsWhatADeadEdgeOwedAnEnd(t *testing.T) {
 	receiver.Expect(`{"type":"error","code":"STREAM_ABORTED","stream_id":"s"}`)
 }
 
-// shut is a connection that takes note when it is closed, and goes on all the same, as one does whose socket takes
+// shut is a connection that takes note when it is closed, and continues nevertheless, as one does whose socket takes
 // nothing.
 type shut struct {
 	woken

@@ -21,7 +21,7 @@ func (d deaf) Notify(n edge.Notice) {
 	}
 }
 
-// Whoever says what its Told is hears of every part there, numbered chunks included, and the connection does not.
+// Anyone who says what its Told is hears of every part there, numbered chunks included, and the connection does not.
 func TestWhatBecameOfEveryPartIsToldWhereItsSenderSaid(t *testing.T) {
 	t.Parallel()
 	c := agoratest.Start(t, agoratest.Options{Edges: 2})

@@ -47,7 +47,7 @@ func NewWheel(tick time.Duration) *Wheel {
 	return w
 }
 
-// Add arms t, or arms it anew: it fires once, not before d is over and at most
+// Add arms t, or arms it again: it fires once, not before d is over and at most
 // a tick later. On a closed wheel it does nothing.
 func (w *Wheel) Add(t *Timer, d time.Duration) {
 	w.mu.Lock()

@@ -64,8 +64,8 @@ func parseDial(dial, by string) *Dialled {
 	return &Dialled{Address: address, By: []byte(by), entry: entry}
 }
 
-// Dials is the sessions whose connections their edges make: the addresses of their agents, and which edge goes on with
-// one that has lost its own.
+// Dials is the sessions whose connections their edges make: the addresses of their agents, and which edge continues
+// with one that has lost its own.
 type Dials struct {
 	*backend
 	leases Leases

@@ -124,8 +124,8 @@ func (s Dials) Adopted(ctx context.Context, o Orphan) error {
 	return err
 }
 
-// Offer gives a dialled session away: another edge may adopt it, while c's holder goes on with it until it is asked to
-// hand over. ErrDeposed when the claim is no longer c's.
+// Offer gives a dialled session away: another edge may adopt it, while c's holder continues with it until it is asked
+// to hand over. ErrDeposed when the claim is no longer c's.
 func (s Dials) Offer(ctx context.Context, c Claim) error {
 	if err := s.asHolder(ctx, call{offerScript, []string{c.keys().rec}, []any{c.Epoch}}); err != nil {
 		return err

@@ -95,7 +95,7 @@ func ofCard(kind, tenant string, id agora.AgentID, principal string, c storedCar
 	return e, e.number+e.bytes > 0
 }
 
-// cardField names an entry. Who has no name counts for each of its agents.
+// cardField names an entry. Anyone who has no name counts for each of its agents.
 func cardField(kind, member, principal string) string {
 	who := "-" + member
 	if principal != "" {

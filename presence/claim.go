@@ -17,7 +17,7 @@ var (
 	ErrEnding     = errors.New("session is ending")                       // or a registration: finish it (Ending, Finished, Lapsed), then try again
 	ErrOwned      = errors.New("agent id is registered by another")       // principal, without a connection
 	ErrDeposed    = errors.New("claim was taken")                         // by a younger epoch, or its session is over
-	ErrWrongToken = errors.New("resume token is not that of the session") // which goes on for who presents none
+	ErrWrongToken = errors.New("resume token is not that of the session") // which continues for who presents none
 	ErrUnsettled  = errors.New("an earlier holder is unsettled")          // Begin before every one of Claim.Unsettled is settled
 )
 
@@ -36,7 +36,7 @@ type ClaimRequest struct {
 	// presence fell back to, numbers its messages differently: it is ended instead of resumed.
 	ResumeSession string
 	Dial          *Dialled    // how its edge has made the connection; nil where the agent has, or with Adopt
-	Adopt         uint64      // epoch of a dialled session without an edge, whose connection is as it was: whoever claims it first has it; 0 for none
+	Adopt         uint64      // epoch of a dialled session without an edge, whose connection is as it was: the one who claims it first has it; 0 for none
 	Evict         uint64      // epoch of an incumbent found dead by a probe: taken over like a lost one; 0 none
 	Card          agora.Agent // of a new session; a resumed one keeps its card until SetCard
 }
@@ -122,7 +122,7 @@ func (s Sessions) claimCounted(ctx context.Context, r ClaimRequest) (Claim, erro
 		return Claim{}, err
 	}
 	c, err := s.claim(ctx, r, card)
-	s.cards.settle(ctx, e, err == nil && !c.Resumed) // one that goes on has the card that it had
+	s.cards.settle(ctx, e, err == nil && !c.Resumed) // one that continues has the card that it had
 	return c, err
 }
 

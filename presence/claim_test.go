@@ -204,7 +204,8 @@ func TestAnAgentThatNeverGotItsNewTokenReturnsWithTheOneBefore(t *testing.T) {
 	})
 }
 
-// Who names no session can't tell that one which goes on is not that which it has had: it is told of a new one instead.
+// Anyone who names no session can't tell that one which continues is not that which it has had: it learns of a new one
+// instead.
 func TestASessionThatNobodyWasToldOfGoesOnForNobody(t *testing.T) {
 	eachServer(t, func(t *testing.T, srv *server) {
 		s := srv.store(presence.Config{})

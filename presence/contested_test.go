@@ -86,7 +86,7 @@ func TestAnAddressIsTakenBackFromWhoNeverCame(t *testing.T) {
 	})
 }
 
-// Whoever adopts a session whose address has become another's is told so.
+// Anyone who adopts a session whose address has become another's is told so.
 func TestAnAdoptedSessionMayHaveLostItsAddress(t *testing.T) {
 	eachServer(t, func(t *testing.T, srv *server) {
 		s := srv.store(presence.Config{})

@@ -19,7 +19,7 @@ import (
 //	redis-sentinel://host:26379?master_name=main  servers behind Sentinel (rediss-sentinel)
 //
 // Options of go-redis follow as query parameters, for example dial_timeout=2s. A server that
-// refuses connections is found out at once: whoever calls the Store tries again, the client only a little.
+// refuses connections is found out at once: the one who calls the Store tries again, the client only a little.
 // A call of the Store ends with its context, and each question in it after 12 seconds, also while a server says nothing.
 func Dial(rawURL string) (Client, error) { return Access{}.Dial(rawURL) }
 
@@ -46,14 +46,15 @@ func (a Access) Dial(rawURL string) (Client, error) {
 	return c, nil
 }
 
-// answerTime is how long a server may take for an answer, all that the library tries included. It is long: what is given up while
-// a server has too much to do is asked again, and is more for it to do. Who must answer sooner has a context of its own. Tests set it.
+// answerTime is how long a server may take for an answer, all that the library tries included. It is long: what is
+// given up while a server has too much to do is asked again, and is more for it to do. Who must answer sooner has a
+// context of its own. Tests set it.
 var answerTime = 12 * time.Second
 
 // bounded has each question end after answerTime.
 type bounded struct{}
 
-// DialHook leaves connecting as it is: whoever asks for it is bounded.
+// DialHook leaves connecting as it is: the one who asks for it is bounded.
 func (bounded) DialHook(next redis.DialHook) redis.DialHook { return next }
 
 // ProcessHook bounds one command.
@@ -101,8 +102,8 @@ func (a Access) single(u string) (hookable, error) {
 	return redis.NewClient(o), nil
 }
 
-// mapAge is how old what is known of a Redis Cluster's nodes may be. The client asks anew where a node redirects it, but a master that has died
-// redirects nobody: its slots are looked for there until then, whoever has them.
+// mapAge is how old what is known of a Redis Cluster's nodes may be. The client asks again where a node redirects it,
+// but a master that has died redirects nobody: its slots are looked for there until then, whoever has them.
 const mapAge = 2 * time.Second
 
 func (a Access) cluster(u string) (hookable, error) {

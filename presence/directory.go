@@ -29,7 +29,7 @@ func (l Listed) Same(other Listed) bool { return l == other }
 // Size is about how many bytes it takes.
 func (l Listed) Size() int { return len(l.ID) + len(l.card) }
 
-// listing are the fields of a record that tell whether its agent is in the directory, and as what.
+// listing are the fields of a record that report whether its agent is in the directory, and as what.
 var listing = []string{"state", "card", "since", "reg_card", "reg_since"}
 
 // listed reads listing: ok where the agent has a session, its grace included, or is registered without one. What it

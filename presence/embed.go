@@ -61,7 +61,7 @@ func serve(start func(*miniredis.Miniredis) error) (*Server, error) {
 	return s, nil
 }
 
-// Dial connects to the server within the process. Whoever writes to the connection does the server's work: commands
+// Dial connects to the server within the process. Anyone who writes to the connection does the server's work: commands
 // have to be answered at once.
 func (s *Server) Dial() (net.Conn, error) {
 	srv := s.mini.Server()

@@ -14,9 +14,9 @@ import (
 	"github.com/alicebob/miniredis/v2/server"
 )
 
-// conn is a client's connection to an embedded server that is served by whoever writes to it: an answer is there when
-// Write returns, and nobody runs for it. It is for commands that are answered at once, so for none that subscribes or
-// waits for others.
+// conn is a client's connection to an embedded server that is served by the one who writes to it: an answer is there
+// when Write returns, and nobody runs for it. It is for commands that are answered at once, so for none that subscribes
+// or waits for others.
 type conn struct {
 	of   *Server
 	srv  *server.Server

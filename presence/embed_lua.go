@@ -16,7 +16,7 @@ import (
 )
 
 // interpreter runs the scripts of this package for an embedded server, in its place: that makes an interpreter with all
-// its libraries anew for each run, which takes ten times as long as the script. What a script does is asked of the
+// its libraries again for each run, which takes ten times as long as the script. What a script does is asked of the
 // server, whose lock is held meanwhile, so that nothing comes between. Any other script is the server's own affair.
 type interpreter struct {
 	mini   *miniredis.Miniredis

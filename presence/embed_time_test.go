@@ -32,7 +32,7 @@ func TestInABubbleKeysExpireByItsTime(t *testing.T) {
 	})
 }
 
-// TestInABubbleQuestionsTimeOut holds that whoever asks a server that says nothing gives up by the bubble's time.
+// TestInABubbleQuestionsTimeOut holds that the one who asks a server that says nothing gives up by the bubble's time.
 func TestInABubbleQuestionsTimeOut(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := inProcess(t)

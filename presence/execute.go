@@ -17,7 +17,7 @@ type Execute struct {
 	Tenant  string
 	Callee  agora.AgentID // who was given it
 	Caller  agora.AgentID // who has given it
-	By      string        // whose the caller is, a principal, for whoever keeps the task in mind: the server does not; empty where nobody has asked
+	By      string        // whose the caller is, a principal, for the one who keeps the task in mind: the server does not; empty where nobody has asked
 	Request string        // by which the callee names it
 	Limited bool          // only Tools may be called
 	Tools   []string      // by name; none of them where Limited and empty

@@ -10,7 +10,7 @@ import (
 	"github.com/agora-relay/agora"
 )
 
-// Event is the beginning or the end of an agent's session at one edge, or the session's end for good.
+// Event is the beginning or the end of an agent's session at one edge, or the session's end permanently.
 type Event struct {
 	At      time.Time `json:"at"`
 	What    string    `json:"what"` // Began, Left or Over

@@ -28,7 +28,7 @@ const LinkKept = 24 * time.Hour
 const linkPrincipal = "cluster.link/"
 
 // Principal returns the name of the principal whose sessions are those of the agents that the link has brought here.
-// Such a session makes room for everybody else: for whoever claims or registers the id, it is over at once. Of two
+// Such a session makes room for everybody else: for the one who claims or registers the id, it is over at once. Of two
 // links the older one's name goes before the other's, and its sessions before the other's. No id is a link's that an
 // agent has here, or is to find its mail under when it returns.
 func (l *Link) Principal() string {

@@ -143,7 +143,7 @@ func by(l presence.Link, id agora.AgentID, edge string) presence.ClaimRequest {
 	return r
 }
 
-// Whoever comes here by itself has the id at once that a link has, in whatever state that is.
+// Anyone who comes here by itself has the id at once that a link has, in whatever state that is.
 func TestALinksSessionMakesRoom(t *testing.T) {
 	eachServer(t, func(t *testing.T, srv *server) {
 		s := srv.store(presence.Config{})

@@ -27,8 +27,8 @@ type Reasserted struct {
 }
 
 // Reassert writes claims again after Redis lost or missed them, and the lease that they stand under, as Leases.Renew
-// does: so that whoever dies right behind is found dead, and what it holds is taken from it. Where a record is gone it
-// is written whole, under the same epoch; where it is there under that epoch, only what may be missing is added; a
+// does: so that the one who dies right behind is found dead, and what it holds is taken from it. Where a record is gone
+// it is written whole, under the same epoch; where it is there under that epoch, only what may be missing is added; a
 // session that went to grace because the lease lapsed is active again. One that is Away comes back as one in its grace,
 // and only where its record is gone. Memberships of spaces are added again, without telling anyone: but where the
 // record was there without one, the next change of that space tells of it. A few pipelines, whatever the number.
@@ -85,7 +85,7 @@ func (s Sessions) Reassert(ctx context.Context, h Holder, cs []Held) (found Reas
 	s.countAgain(ctx, cs)
 	var contested []call
 	for i, x := range dialled {
-		if replies[i].at(0).str() != "" { // of one that is away Contested says nothing: whoever adopts it looks
+		if replies[i].at(0).str() != "" { // of one that is away Contested says nothing: the one who adopts it looks
 			contested = append(contested, s.dials.contestedSoon(h, member(x.Claim.Tenant, x.Claim.Agent)))
 		}
 	}

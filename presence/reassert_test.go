@@ -240,7 +240,7 @@ func TestASessionInItsGraceIsWrittenAgainOnlyWhereItIsLost(t *testing.T) {
 		if f := must(s.Addressees.Lookup(t.Context(), tenant, "a"))(t); f.State != presence.Away {
 			t.Fatalf("found %+v, want it away", f)
 		}
-		// It ends like any other, and what it had open is known to whoever ends it.
+		// It ends like any other, and what it had open is known to the one who ends it.
 		sweepUntil(t, s, presence.Holder{Edge: "s", Incarnation: "i"}, 64, func(ending []presence.Claim) bool { return len(ending) == 1 })
 		e, rec, err := s.Sessions.Ending(t.Context(), tenant, "a")
 		ok(t, err)

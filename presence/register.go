@@ -24,7 +24,7 @@ type Registrations struct {
 // Register registers an agent without a connection, or renews that: it is in the directory, and known, for as long as
 // lasts from now on, and returns the registration's epoch and what is to be told of it: Online where it is new, Updated
 // where the card that the directory shows is another one, nothing for a mere renewal. A session of the agent, which is
-// to be the same principal's, goes on as it is, and is shown with its own card unless it says nothing of itself; when
+// to be the same principal's, continues as it is, and is shown with its own card unless it says nothing of itself; when
 // it is over, what is left of the registration counts again. ErrOwned: the id is another principal's. ErrEnding: a
 // session or a registration of the id is over and not finished (Ending, Lapsed). No record, while the server is not
 // whole: UNAVAILABLE for ErrIncomplete; one with an Epoch is written nevertheless. A FullError where Config.Cards has
@@ -87,8 +87,8 @@ func (s Registrations) tryRegister(ctx context.Context, r Registration, card sto
 	return replies[2], replies[3].yes(), nil
 }
 
-// Withdraw ends a registration before its time, and returns its claim. over says that whoever withdrew it goes on with
-// Lapsed; else the agent has a session, whose card alone counts now. ErrOwned where it is another principal's,
+// Withdraw ends a registration before its time, and returns its claim. over says that whoever withdrew it continues
+// with Lapsed; else the agent has a session, whose card alone counts now. ErrOwned where it is another principal's,
 // ErrDeposed where there is none.
 func (s Registrations) Withdraw(ctx context.Context, tenant, principal string, id agora.AgentID) (c Claim, over bool, err error) {
 	m := member(tenant, id)

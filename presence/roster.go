@@ -24,7 +24,7 @@ type Change struct {
 type Membership struct {
 	Members []agora.AgentID
 	Changed bool     // the roster did
-	Pending []Change // all that is to be announced yet, in order: by whoever comes first, see Announced
+	Pending []Change // all that is to be announced yet, in order: by the one who comes first, see Announced
 }
 
 // Join makes the session a member: first in the agent's record, then in the
@@ -60,7 +60,7 @@ func (s Spaces) Join(ctx context.Context, c Claim, space, typ string, create boo
 }
 
 // stay makes sure that the session was not over before its join came to the space: nobody would take it out again.
-// Another edge may hold the session by now; it is a member all the same.
+// Another edge may hold the session by now; it is a member nevertheless.
 func (s Spaces) stay(ctx context.Context, c Claim, space string) error {
 	r, err := s.run(ctx, memberOf(c, "", space))
 	if err != nil || r.yes() {
@@ -73,8 +73,8 @@ func (s Spaces) stay(ctx context.Context, c Claim, space string) error {
 }
 
 // Leave takes the agent out, if it is this session's membership, or one of an earlier epoch. That the change is to be
-// told stays noted in the agent's record (Record.Leaving) until Left: who ends the session, or goes on with it, leaves
-// once more. ErrNoSpace. Three round trips.
+// told stays noted in the agent's record (Record.Leaving) until Left: who ends the session, or continues with it,
+// leaves once more. ErrNoSpace. Three round trips.
 func (s Spaces) Leave(ctx context.Context, c Claim, space string) (Membership, error) {
 	if err := s.sure(ctx); err != nil {
 		return Membership{}, err

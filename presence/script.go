@@ -32,7 +32,7 @@ var prelude = strings.Split("\n"+withoutComments(source("prelude")), functionBeg
 const functionBegins = "\nlocal function "
 
 // withPrelude returns a script behind those functions of the prelude that it calls, also by others of them: a server
-// makes each anew for each run.
+// makes each again for each run.
 func withPrelude(text string) string {
 	text = withoutComments(text)
 	for _, f := range slices.Backward(prelude) {

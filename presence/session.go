@@ -22,7 +22,7 @@ type Sessions struct {
 // Lose says that the socket is gone: active becomes grace, until now plus Config.Grace; the positions are written, as
 // clean. A holder that never began has no positions: those of the last one stay, and so does a grace that was running
 // before. After a goodbye the grace is over at once: the caller ends the session when nothing is under way any more,
-// and whoever claims its id before does. ErrDeposed when the claim is no longer c's.
+// and the one who claims its id before does. ErrDeposed when the claim is no longer c's.
 //
 // What is sent to the agent is noted from now on, until its next session begins; p.TailAt should be as of now for
 // Record.Quiet to tell the whole truth.
@@ -69,7 +69,7 @@ func (s Sessions) lose(ctx context.Context, c Claim, grace time.Duration, positi
 }
 
 // Flushed says that nothing of a lost session is under way at its holder any
-// more, and nothing was given up: whoever goes on with it, or ends it, need not
+// more, and nothing was given up: the one who continues with it, or ends it, need not
 // wait for that holder, which may be gone by then. ErrDeposed when
 // the claim is no longer c's, or not lost.
 func (s Sessions) Flushed(ctx context.Context, c Claim) error {

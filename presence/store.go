@@ -43,7 +43,7 @@ type Config struct {
 
 	Now func() time.Time // the clock that the times it is given were read from; time.Now
 
-	// SpaceType tells the type of a space that Redis lost and Reassert makes anew; always Public if nil.
+	// SpaceType tells the type of a space that Redis lost and Reassert makes again; always Public if nil.
 	SpaceType func(space string) string
 
 	// Held reports whether this edge holds the claim of an epoch. Sweep asks it of claims that Redis has in

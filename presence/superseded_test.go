@@ -29,7 +29,7 @@ func TestAClaimIsSupersededOnceAnotherHasBegunOrItsSessionIsOver(t *testing.T) {
 	})
 }
 
-// An older copy of a session is in its grace, and whoever names no token takes one that is. But its agent may be
+// An older copy of a session is in its grace, and the one who names no token takes one that is. But its agent may be
 // connected where nobody has said so yet.
 func TestNobodyTakesASessionWithoutItsTokenWhileTheServerMayLackItsHolder(t *testing.T) {
 	eachServer(t, func(t *testing.T, srv *server) {
@@ -56,7 +56,7 @@ func TestNobodyTakesASessionWithoutItsTokenWhileTheServerMayLackItsHolder(t *tes
 	})
 }
 
-// Whoever holds a session last may be the last to write it again.
+// Anyone who holds a session last may be the last to write it again.
 func TestATokenIsNotWrongWhileTheServerMayLackAYoungerOne(t *testing.T) {
 	eachServer(t, func(t *testing.T, srv *server) {
 		s := srv.store(presence.Config{})

@@ -14,7 +14,7 @@ import (
 
 // ErrIncomplete is the cause of UNAVAILABLE while the server may have lost what it knew: it was
 // started empty, or another took its place. What it holds is true, but what it lacks means nothing, so nobody
-// is told that an agent or a space is unknown, no new session begins under an id that may be held, no
+// learns that an agent or a space is unknown, no new session begins under an id that may be held, no
 // roster or list is given, and nothing is swept.
 var ErrIncomplete = errors.New("presence has lost what it knew, and is being told again")
 
@@ -82,8 +82,8 @@ func (s *Store) Doubt(ctx context.Context) (was bool, err error) {
 }
 
 // Searched says that the log has been looked through for what sessions left there that the server had lost when it was
-// made whole at a time, as Standing told it. Where it was made whole anew since, there is more to look for, and nothing
-// changes.
+// made whole at a time, as Standing told it. Where it was made whole again since, there is more to look for, and
+// nothing changes.
 func (s *Store) Searched(ctx context.Context, since time.Time) error {
 	_, err := s.run(ctx, call{searchedScript, []string{wholeKey, twin(wholeKey)}, []any{since.UnixMilli(), searched}})
 	return err

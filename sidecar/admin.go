@@ -77,7 +77,7 @@ func withoutPages(l net.Listener, h http.Handler) http.Handler {
 	})
 }
 
-// handler returns the API for the agent: whoever speaks for the agent passes the gate, and every other path tells
+// handler returns the API for the agent: the one who speaks for the agent passes the gate, and every other path tells
 // nothing but how the sidecar is.
 func (a *api) handler() http.Handler {
 	mux := http.NewServeMux()

@@ -8,8 +8,8 @@ import (
 	"github.com/agora-relay/agora/internal/bearer"
 )
 
-// adminGate lets in whom the API speaks for the agent: whoever bears the token of a file, which is read each time, so
-// that it may be changed; whoever reaches the port where there is no file.
+// adminGate lets in whom the API speaks for the agent: the one who bears the token of a file, which is read each time,
+// so that it may be changed; the one who reaches the port where there is no file.
 type adminGate struct{ tokenFile string }
 
 // guards returns f behind the gate.

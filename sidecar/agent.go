@@ -180,7 +180,7 @@ type answer struct {
 	freed bool
 }
 
-// errTooLarge is the error of an answer that goes on for too long.
+// errTooLarge is the error of an answer that continues for too long.
 var errTooLarge = agora.Errorf(agora.MessageTooLarge, "the agent's answer is larger than it may be")
 
 // Read implements io.Reader. An answer that breaks off, stops or is too large ends with a [p2p.Fault], never with

@@ -132,7 +132,7 @@ func (e *edges) register(ctx context.Context, r registration) (said registered, 
 	return said, there, err
 }
 
-// withdraw ends the registration of an agent; its session goes on.
+// withdraw ends the registration of an agent; its session continues.
 func (e *edges) withdraw(ctx context.Context, id string) error {
 	_, err := e.ask(ctx, http.MethodDelete, "/agents/"+url.PathEscape(id), nil, nil)
 	return err

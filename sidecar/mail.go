@@ -25,7 +25,7 @@ type mail struct {
 
 // take takes messages until ctx ends, and deals with up to Limits.Held of them at a time. A message is acknowledged
 // when it is done with: one that is not, because the sidecar ends, is held until the client is closed, and comes again
-// to whoever is the agent next. It returns when all have ended.
+// to the one who is the agent next. It returns when all have ended.
 func (b *mail) take(ctx, work context.Context) {
 	held := make(chan struct{}, b.limits.Held)
 	var all sync.WaitGroup
@@ -121,7 +121,7 @@ func (b *mail) askAction(ctx context.Context, m *client.Message, action string) 
 	return b.up.callSkill(ctx, &card, guard, name, arguments)
 }
 
-// givenUp reports whether whoever has sent the message that a context is of waits for no answer any more: it was
+// givenUp reports whether the one who has sent the message that a context is of waits for no answer any more: it was
 // cancelled, or its time is over.
 func givenUp(ctx context.Context) bool {
 	why := context.Cause(ctx)

@@ -81,7 +81,7 @@ func replyError(why error) *agora.Error {
 	return &e
 }
 
-// replied takes note of how a reply went, and reports whether the message is done with: not where the sidecar ends
+// replied notes how a reply went, and reports whether the message is done with: not where the sidecar ends
 // before it is stored.
 func (b *mail) replied(m *client.Message, err error) bool {
 	if err == nil || errors.Is(err, client.ErrCancelled) {

@@ -8,7 +8,7 @@ import (
 )
 
 // shares are slots that callers have their fair share of: none ever has all of them, and one that becomes free is for
-// whoever has the fewest of those that wait, the first that came of several.
+// the one who has the fewest of those that wait, the first that came of several.
 type shares struct {
 	most int // of one caller
 

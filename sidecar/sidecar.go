@@ -128,7 +128,7 @@ func (s *Sidecar) enter(ctx context.Context) (err error) {
 	return nil
 }
 
-// dial connects to the cluster. It goes on trying for as long as no edge says that it is of no use.
+// dial connects to the cluster. It continues trying for as long as no edge says that it is of no use.
 func (s *Sidecar) dial(ctx context.Context, card client.Card) (*client.Client, error) {
 	cfg := s.cfg.Client
 	cfg.Agent, cfg.Card = s.id, card
@@ -191,7 +191,7 @@ func (s *Sidecar) serve(ctx context.Context) error {
 		<-s.mail.stopped
 		s.mail.inHand.Wait()
 	})
-	err := s.client.Close() // what was not taken comes again to whoever is next
+	err := s.client.Close() // what was not taken comes again to the one who is next
 	requests.Wait()
 	s.spaces.wait()
 	s.peer.close()

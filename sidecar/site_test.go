@@ -135,7 +135,7 @@ func (s *site) opens(e agoratest.Entry) (agoratest.Opened, error) {
 	return &opened{kit, d, asks}, nil
 }
 
-// passes returns the door's paths, unless edges are to know no peers, and takes note of registrations.
+// passes returns the door's paths, unless edges are to know no peers, and notes registrations.
 func (s *site) passes(inner http.Handler) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		if s.blind.Load() {

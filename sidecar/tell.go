@@ -213,7 +213,7 @@ func (r *registrar) sessionCard() client.Card {
 // maxRegistered bounds what is registered of a card with the schemas of its skills: edges take 256 KiB.
 const maxRegistered = 192 << 10
 
-// described returns what the directory is told of a card: without schemas where there would be too much of them.
+// described returns what the directory learns of a card: without schemas where there would be too much of them.
 func (r *registrar) described(card *p2p.Card) agora.Agent {
 	a := card.Agent(agora.AgentID(r.id))
 	a.Registration = agora.Registration{}

@@ -187,7 +187,7 @@ func (f *fan) breathe(members int) {
 	}
 }
 
-// crowded tells whether most of the members' queues are half full.
+// crowded reports whether most of the members' queues are half full.
 func (f *fan) crowded(members int) bool { return f.pressed.Load()*2 > int64(members) }
 
 // hand gives events, in order and beyond pos, to every member, and returns
@@ -259,7 +259,7 @@ func (f *fan) leave(p *Place) {
 	p.at = outside
 }
 
-// forget takes p out for good.
+// forget takes p out permanently.
 func (f *fan) forget(p *Place) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -309,8 +309,8 @@ func (f *fan) arrive(p *Place) {
 // fits reports whether the fan has started and nothing lies between p's position and the fan's. f.mu and p.mu are held.
 func (f *fan) fits(p *Place) bool { return f.started && p.pos.reaches(f.pos) }
 
-// rejoin makes a lagging p a member if nothing lies between its position and the fan's. It tells whether p is one then:
-// the fan's start may have made it one since it was seen to lag.
+// rejoin makes a lagging p a member if nothing lies between its position and the fan's. It reports whether p is one
+// then: the fan's start may have made it one since it was seen to lag.
 func (f *fan) rejoin(p *Place) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -328,7 +328,7 @@ func (f *fan) rejoin(p *Place) bool {
 	return true
 }
 
-// opened tells whether the fan has a position, and is not closed.
+// opened reports whether the fan has a position, and is not closed.
 func (f *fan) opened() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()

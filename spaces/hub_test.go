@@ -99,7 +99,7 @@ func (l *listener) until(what string, done func([]*Event) bool) []*Event {
 	return l.got
 }
 
-// seen tells whether an event with the body came.
+// seen reports whether an event with the body came.
 func seen(body string) func([]*Event) bool {
 	return func(es []*Event) bool { return len(es) > 0 && string(es[len(es)-1].Body) == body }
 }

@@ -117,7 +117,7 @@ func (s *schedule) run(steps int) {
 	s.settle()
 }
 
-// move gives m a place at some edge that goes on from w. Position 0 is the log's start.
+// move gives m a place at some edge that continues from w. Position 0 is the log's start.
 func (s *schedule) move(m *traveller, w Where) {
 	if m.listener != nil {
 		m.place.Close()
@@ -179,7 +179,7 @@ func (s *schedule) settle() {
 	}
 }
 
-// Who must not wait takes what is queued, and is told where only Next goes on.
+// Who must not wait takes what is queued, and learns where only Next continues.
 func TestTakeDoesNotReadTheLog(t *testing.T) {
 	t.Parallel()
 	es := edges(t, presence.Config{}, Config{QueueBytes: 4 * overhead})

@@ -129,7 +129,7 @@ func (p *Place) read(ctx context.Context, max int) ([]*Event, error) {
 	ms, err := inbox.Next(ctx, max)
 	if err == nil && len(ms) == 0 {
 		// The first reading moves the tail: a second one, of what came since,
-		// tells whether all up to it was returned.
+		// reports whether all up to it was returned.
 		tail, _ = inbox.Tail()
 		ms, err = inbox.Next(ctx, max)
 	}
@@ -199,7 +199,7 @@ func (p *Place) fitting(events []*Event) []*Event {
 	return kept
 }
 
-// news tells whether a roster can be read and says something new to this member: not that it
+// news reports whether a roster can be read and says something new to this member: not that it
 // joined itself, nor what is older than what it was answered or told.
 func (p *Place) news(e *Event) bool {
 	if e.broken || e.joined == p.self || e.Seq <= p.told.known || e.N != 0 && e.N <= p.told.version {

@@ -23,7 +23,7 @@ type Place struct {
 	self agora.AgentID
 	wake func()
 
-	told told // whoever opens the place owns it, then Next
+	told told // the one who opens the place owns it, then Next
 
 	at        int    // index in fan.members; guarded by fan.mu
 	nextWoken *Place // owned by the fan's hand
@@ -162,7 +162,7 @@ func (p *Place) room(events []*Event, all int) (fit []*Event, size int) {
 // Space returns its name.
 func (p *Place) Space() string { return p.fan.to.Space }
 
-// Unheard tells whether Next may have something, without blocking. Whoever
+// Unheard reports whether Next may have something, without blocking. Whoever
 // got a place asks once; later wake tells.
 func (p *Place) Unheard() bool {
 	p.mu.Lock()
@@ -176,7 +176,7 @@ func (p *Place) ready() bool {
 
 // Tail returns a position up to which the fan-out has handed on everything,
 // and when that was last known to be the log's end; at is zero while that was never
-// known. caught tells whether this member was given all of it: it keeps up,
+// known. caught reports whether this member was given all of it: it keeps up,
 // and Next has returned all that it was handed.
 func (p *Place) Tail() (seq uint64, at time.Time, caught bool) {
 	f := p.fan
@@ -197,7 +197,7 @@ func (p *Place) Tail() (seq uint64, at time.Time, caught bool) {
 	return f.tail, f.tailAt, p.caught()
 }
 
-// caught tells whether p is a member and Next has returned all that it was
+// caught reports whether p is a member and Next has returned all that it was
 // handed; mu is held.
 func (p *Place) caught() bool {
 	return p.state == placeKeepsUp && !p.busy && len(p.queue) == 0
@@ -312,7 +312,7 @@ func (p *position) next() broker.From {
 }
 
 // reaches reports whether nothing lies between the position and that of a fan. One beyond it is believed only when the
-// log itself gave it: one that a client names may lie beyond the end of a log that was made anew, which is for the
+// log itself gave it: one that a client names may lie beyond the end of a log that was made again, which is for the
 // place's own inbox to find out.
 func (p *position) reaches(fan uint64) bool {
 	return !p.from.Lost && p.seq >= fan && (p.sure || p.from.Time.IsZero() && p.seq <= wholeRecord(fan))

@@ -82,7 +82,7 @@ type Where struct {
 	NoCreate bool // a join does not make a public space
 	History  int  // a join replays that many events first; at most 4096, and not with HasLast
 
-	After  uint64    // position known to have arrived, where a session goes on; 0 for none
+	After  uint64    // position known to have arrived, where a session continues; 0 for none
 	Since  time.Time // when After is 0: events stored at or after this time; zero for none
 	Lost   bool      // the client told a position that is none of the space's: a gap comes first
 	Marked bool      // what was stored before now may have been given already: mark it Redelivered

@@ -34,7 +34,7 @@ func (f *Frame) Append(dst []byte) []byte {
 	return append(dst, '}')
 }
 
-// has tells whether a field is set.
+// has reports whether a field is set.
 func (f *Frame) has(id field) bool {
 	switch fields[id].kind {
 	case kText, kLongText, kToken, kAgentID, kPath:

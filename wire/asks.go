@@ -7,7 +7,8 @@ import (
 	"github.com/agora-relay/agora/internal/rawjson"
 )
 
-// The actions of payloads at which edges look before a request is stored, whatever door it came by and whatever dialect its addressee has.
+// The actions of payloads at which edges look before a request is stored, whatever door it came by and whatever dialect
+// its addressee has.
 const (
 	ActionCallTool = "call_tool" // calls a tool
 	ActionExecute  = "execute"   // gives a task, and may limit the tools that are called for it
@@ -24,11 +25,12 @@ var counting = map[string][]string{
 // maxAsked bounds the nesting of payloads here; frames, envelopes and bodies are bounded more tightly.
 const maxAsked = 1 << 10
 
-// Asks returns what the payload of a request asks for, where that is one of the actions above; "" for all else. It decides for every door, and every
-// component of Agora that calls tools decides by [ActionOf] and [ToolCallOf], which find no action that Asks does not find. Most payloads are told at a glance.
+// Asks returns what the payload of a request asks for, where that is one of the actions above; "" for all else. It
+// decides for every door, and every component of Agora that calls tools decides by [ActionOf] and [ToolCallOf], which
+// find no action that Asks does not find. Most payloads are told at a glance.
 //
-// An error is an INVALID_REQUEST *[agora.Error]: the payload is an action to some readers and none, or another one, to others, as a key stands twice, or
-// is spelt in letters of another case, for which many decoders take it all the same.
+// An error is an INVALID_REQUEST *[agora.Error]: the payload is an action to some readers and none, or another one, to
+// others, as a key stands twice, or is spelt in letters of another case, for which many decoders take it nevertheless.
 func Asks(payload []byte) (action string, err error) {
 	if first := bytes.TrimLeft(payload, " \t\r\n"); len(first) == 0 || first[0] != '{' || !MayAsk(first) {
 		return "", nil
@@ -60,7 +62,8 @@ func Asks(payload []byte) (action string, err error) {
 	return action, plainly(payload, counting[action])
 }
 
-// MayAsk reports at a glance whether bytes hold the name of one of the actions behind a quote, or an escape that may spell a letter of it.
+// MayAsk reports at a glance whether bytes hold the name of one of the actions behind a quote, or an escape that may
+// spell a letter of it.
 func MayAsk(b []byte) bool {
 	for i := 0; i < len(b); i++ {
 		near := min(i+16, len(b)) // where quotes are close to each other, a call for each costs more than looking

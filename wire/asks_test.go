@@ -8,7 +8,8 @@ import (
 	"github.com/agora-relay/agora"
 )
 
-// askVector is one file of testdata/asks: a payload, by its text, and what it asks for, whatever door and verb it comes by.
+// askVector is one file of testdata/asks: a payload, by its text, and what it asks for, whatever door and verb it comes
+// by.
 type askVector struct {
 	About     string `json:"about"`
 	Payload   string `json:"payload"`
@@ -47,7 +48,8 @@ func TestWhatAPayloadAsksForIsToldThoughItIsDeep(t *testing.T) {
 	}
 }
 
-// FuzzAsks holds that whoever calls a tool by a payload, or takes a task or a handoff from it, has an edge know that it is one: our own readers, and those that decode it as Go does.
+// FuzzAsks holds that the one who calls a tool by a payload, or takes a task or a handoff from it, has an edge know
+// that it is one: our own readers, and those that decode it as Go does.
 func FuzzAsks(f *testing.F) {
 	for _, v := range load[askVector](f, "asks") {
 		f.Add(v.Payload)

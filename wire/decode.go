@@ -114,7 +114,8 @@ func (d *decoder) scan() error {
 	return nil
 }
 
-// identify sets the frame's type and id, and finds its shape: nil without an error where the type is unknown and may be.
+// identify sets the frame's type and id, and finds its shape: nil without an error where the type is unknown and may
+// be.
 func (d *decoder) identify() (*shape, error) {
 	f := d.frame
 	if raw := d.raw(fID); raw != nil && !(d.dup && d.twice == fID) {
@@ -172,14 +173,14 @@ func (d *decoder) fill(s *shape) error {
 	return d.settle()
 }
 
-// takesNull tells whether null is a value of the kind.
+// takesNull reports whether null is a value of the kind.
 func takesNull(k kind) bool { return k == kAny || k == kMaybe }
 
 // settle checks and fills what concerns more than one field.
 func (d *decoder) settle() error {
 	f := d.frame
 	if f.Traceparent != "" && !isTraceparent(f.Traceparent) {
-		f.Traceparent = "" // as the standard says: who can't read it goes on as if there were none
+		f.Traceparent = "" // as the standard says: who can't read it continues as if there were none
 	}
 	switch f.Type {
 	case "send", "reply", "message":
@@ -242,7 +243,8 @@ func (d *decoder) prefix() string {
 	return ""
 }
 
-// Subprotocol is what WebSockets of Agora may be asked for by (Sec-WebSocket-Protocol, RFC 6455 §1.9). Asking for none is as good.
+// Subprotocol is what WebSockets of Agora may be asked for by (Sec-WebSocket-Protocol, RFC 6455 §1.9). Asking for none
+// is as good.
 const Subprotocol = "agora"
 
 // Limits bound what [DecodeRequest] takes. The zero value of each means its default.

@@ -9,7 +9,7 @@ import (
 // Frame is any frame of Agora relay and Agora spaces, in either direction:
 // Type says which of the fields count, and the table of frames which of those
 // must be there. Raw fields of a decoded frame are slices of the bytes it was
-// decoded from: whoever keeps them longer than those bytes clones them.
+// decoded from: the one who keeps them longer than those bytes clones them.
 //
 // "relay §n" and "spaces" name the section of the seed that a field comes
 // from; the other fields are extensions and follow the seed's on the wire.
@@ -81,7 +81,8 @@ type Frame struct {
 	Name, Endpoint string
 	// Listing is what lists are asked for and answered by.
 	Listing
-	// Skill, Goal and Limit are what agents.find looks for, and how many it wants at most; 0 leaves that to the edge (extension).
+	// Skill, Goal and Limit are what agents.find looks for, and how many it wants at most; 0 leaves that to the edge
+	// (extension).
 	Skill, Goal string
 	Limit       uint64
 
@@ -142,7 +143,7 @@ type Frame struct {
 	Seq uint64
 	// LastSeq is the last position that the client has, in register,
 	// agent.register and space.join, and in their answers the one after which
-	// delivery goes on; if HasLastSeq (extension).
+	// delivery continues; if HasLastSeq (extension).
 	LastSeq    uint64
 	HasLastSeq bool
 	// MaxFrame is the largest frame, in bytes, that a client takes, in register
@@ -169,11 +170,12 @@ type Frame struct {
 	Expires uint64
 }
 
-// Continued is what registered and agent.registered say of a session that goes on (extension).
+// Continued is what registered and agent.registered say of a session that continues (extension).
 type Continued struct {
-	// Resumed says that the session of before goes on: numbers (N), open streams and memberships with it.
+	// Resumed says that the session of before continues: numbers (N), open streams and memberships with it.
 	Resumed bool
-	// NextN is an object of numbers by agent id: which number follows those that were used towards each. SpaceNextN is the same by space.
+	// NextN is an object of numbers by agent id: which number follows those that were used towards each. SpaceNextN is
+	// the same by space.
 	NextN, SpaceNextN json.RawMessage
 }
 
@@ -210,7 +212,8 @@ type Listing struct {
 	LeftOut []string
 }
 
-// ListedAgent is one entry of agents, which has the first four, and of agents.found. What is empty is left out, but for ID, Name and RegisteredAt.
+// ListedAgent is one entry of agents, which has the first four, and of agents.found. What is empty is left out, but for
+// ID, Name and RegisteredAt.
 type ListedAgent struct {
 	ID, Name, Endpoint, RegisteredAt           string
 	Status, Dialect, Domain, Description, Type string

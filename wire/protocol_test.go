@@ -60,7 +60,7 @@ var directions = map[direction]string{
 	fromClient: "Client → server.", fromServer: "Server → client.", fromBoth: "Both directions",
 }
 
-// inFieldTable tells whether a row of a section's table begins with the key, among others maybe.
+// inFieldTable reports whether a row of a section's table begins with the key, among others maybe.
 func inFieldTable(section, key string) bool {
 	return regexp.MustCompile("(?m)^\\| [^|]*`" + regexp.QuoteMeta(key) + "`[^|]*\\|").MatchString(section)
 }

@@ -183,8 +183,8 @@ func integer(raw []byte, min, below uint64) (n uint64, what string) {
 	return n, ""
 }
 
-// isTraceparent tells whether a text is a traceparent of W3C Trace Context: a version, the id of a trace, that of a span, and flags,
-// in lower-case hex, with dashes between. Later versions may have more behind that.
+// isTraceparent reports whether a text is a traceparent of W3C Trace Context: a version, the id of a trace, that of a
+// span, and flags, in lower-case hex, with dashes between. Later versions may have more behind that.
 func isTraceparent(s string) bool {
 	const size = 2 + 1 + 32 + 1 + 16 + 1 + 2
 	if len(s) < size || s[2] != '-' || s[35] != '-' || s[52] != '-' || s[:2] == "ff" || s[:2] == "00" && len(s) > size || len(s) > size && s[size] != '-' {

@@ -50,7 +50,7 @@ const (
 	timeAnswer = 300 * time.Millisecond // for whoever may not ask it there is no answer, and a stream is to be made yet, within streamAnswer
 )
 
-// NewClock returns a clock that says what local does until it is told of the log's time; fixed, where it is not nil, is
+// NewClock returns a clock that says what local does until it learns of the log's time; fixed, where it is not nil, is
 // the log's time.
 func NewClock(local, fixed func() time.Time, log *slog.Logger) *Clock {
 	return &Clock{local: local, fixed: fixed, log: log}

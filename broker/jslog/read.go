@@ -237,7 +237,7 @@ const (
 //
 // That record is read after all others. While it is there nothing after it is gone, so nothing was when they were read.
 // Another leader may have answered by then that has not applied yet what the first one had: for one of these records to
-// be gone at that one, the mailbox must have been filled anew within the same half of a second, as last was its end.
+// be gone at that one, the mailbox must have been filled again within the same half of a second, as last was its end.
 func (c *Client) ReadTail(ctx context.Context, q Query, last *Record) (Page, error) {
 	if c.cfg.MaxRecords < tailRecordsOf*TailRecords {
 		return Page{}, ErrNone

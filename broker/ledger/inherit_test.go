@@ -7,7 +7,8 @@ import (
 	"github.com/agora-relay/agora"
 )
 
-// What overflow took while the log was read is not taken for numbers that were passed over, nor for new, nor its streams for what they were.
+// What overflow took while the log was read is not taken for numbers that were passed over, nor for new, nor its
+// streams for what they were.
 func TestATornReadingProvesNothingOfWhatStoodBehindIt(t *testing.T) {
 	now := time.Now()
 	l := New(false)
@@ -52,7 +53,8 @@ func TestATornReadingProvesNothingOfWhatStoodBehindIt(t *testing.T) {
 	}
 }
 
-// Whoever was refused a number for good may not have heard it, and says it again at another edge: that is not to be told that it is stored.
+// Anyone who was refused a number permanently may not have heard it, and says it again at another edge: that is not to
+// be told that it is stored.
 func TestAnHeirKnowsThatNumbersBelowTheFirstWereNotStored(t *testing.T) {
 	aged := func(OpenStream) bool { return false }
 	for name, c := range map[string]struct {
@@ -86,8 +88,9 @@ func TestAnHeirKnowsThatNumbersBelowTheFirstWereNotStored(t *testing.T) {
 	}
 }
 
-// A holder to whom retention had cut the log stores with a mark what comes again. The session moves on before all of it has come: the next
-// holder reads marked parts alone, and can't know either whether what follows them was stored before the cut.
+// A holder to whom retention had cut the log stores with a mark what comes again. The session moves on before all of it
+// has come: the next holder reads marked parts alone, and can't know either whether what follows them was stored before
+// the cut.
 func TestAnHeirOfMarkedPartsMarksWhatFollowsThem(t *testing.T) {
 	now := time.Now()
 	again := func(m agora.Message) agora.Message { m.Again = true; return m }
@@ -141,8 +144,9 @@ func TestALaneThatWasPutAsideIsNoSurerOfItsNumbers(t *testing.T) {
 	}
 }
 
-// A sender lost its receipts and comes back in time, and retention has taken all of its stream: whether that had ended nobody can tell. Both ends
-// hear that it is over, the receiver by a part that is marked, as it may have had the end; and nothing that follows is another answer.
+// A sender lost its receipts and comes back in time, and retention has taken all of its stream: whether that had ended
+// nobody can tell. Both ends hear that it is over, the receiver by a part that is marked, as it may have had the end;
+// and nothing that follows is another answer.
 func TestAStreamThatRetentionHasTakenWholeIsAbortedOnce(t *testing.T) {
 	now := time.Now()
 	inherited := func(cut bool) Ledger {

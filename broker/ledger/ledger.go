@@ -124,7 +124,7 @@ type stream struct {
 }
 
 // said is what the latest parts of a stream said, by index modulo its length. Of what was undone an entry may stay: it
-// has another's index, or is said anew.
+// has another's index, or is said again.
 type said [maxSaid]struct{ index, saying uint32 }
 
 // proven reports whether the parts prove that none is missing.

@@ -164,9 +164,9 @@ func (l *Ledger) Resolve(m *agora.Message, f Fate, until time.Time) {
 	l.Lose(m)
 }
 
-// forget notes that a part is forgotten. Who has read a start is owed an end: at once where its sender does not number,
-// and may say no more of the stream. A number comes again, and tells its receivers what they had: the stream is aborted
-// if the session ends before.
+// forget notes that a part is forgotten. Anyone who has read a start is owed an end: at once where its sender does not
+// number, and may say no more of the stream. A number comes again, and tells its receivers what they had: the stream is
+// aborted if the session ends before.
 func (l *Ledger) forget(m *agora.Message, until time.Time) {
 	if d, ok := l.doubted[m.N]; ok {
 		d.forgotten = true

@@ -102,7 +102,7 @@ func (l *Ledger) follows(m *agora.Message, now time.Time) Verdict {
 		return refuse(agora.StreamNotFound, "stream %q is not open", m.Stream)
 	case unstarted, doubted:
 		return s.awaitsStart(m)
-	case broken: // not for good before the abort is stored: a successor might let the stream go on without this part
+	case broken: // not permanently before the abort is stored: a successor might let the stream go on without this part
 		return Verdict{Err: Unavailable(nil)}
 	case aborted:
 		return refuseAborted(m.Stream)
@@ -128,7 +128,7 @@ func (l *Ledger) starts(m *agora.Message, s stream) Verdict {
 	case m.Indexed && m.Index != 0:
 		return refuse(agora.InvalidRequest, "stream %q starts with index 0, not %d", m.Stream, m.Index)
 	case l.open >= maxOpen:
-		return refuse(agora.RateLimited, "more than %d streams are open to one receiver", maxOpen) // for good: the ends of others stand behind it
+		return refuse(agora.RateLimited, "more than %d streams are open to one receiver", maxOpen) // permanently: the ends of others stand behind it
 	}
 	return Verdict{}
 }

@@ -7,7 +7,7 @@ import (
 	"sync/atomic"
 )
 
-// nodeLog passes on what an embedded node has to say. Its notices are of no interest to whoever embeds it.
+// nodeLog passes on what an embedded node has to say. Its notices are of no interest to the one who embeds it.
 type nodeLog struct {
 	log   *slog.Logger
 	fatal atomic.Pointer[error] // why the node can't start, which it tells its log alone

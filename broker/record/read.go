@@ -10,7 +10,7 @@ import (
 )
 
 // Reader decodes records. It keeps the names it saw last, so that those which repeat,
-// as they do in a stream, are not allocated anew. Its bodies and heads are slices of what it reads.
+// as they do in a stream, are not allocated again. Its bodies and heads are slices of what it reads.
 type Reader struct {
 	b       []byte
 	bad     bool

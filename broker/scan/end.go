@@ -27,7 +27,7 @@ type Lane struct {
 	Open    []ledger.OpenStream // streams that presence knows to be open: asked only where retention has cut the log
 }
 
-// End ends a lane for good: it fences, reads the log and
+// End ends a lane permanently: it fences, reads the log and
 // stores one Abort (Body is the code, STREAM_ABORTED) for each open stream. Repeating it, at several edges at
 // once, is harmless: the younger fence stops the older one's write, and then the reading shows what is stored.
 // It fails with ErrDeposed when a younger epoch holds the lane, and with an *agora.Error when the

@@ -136,7 +136,7 @@ func (u *openStreamScan) take(m *jslog.Record) {
 	}
 }
 
-// goOn notes that a stream goes on.
+// goOn notes that a stream continues.
 func (u *openStreamScan) goOn(at laneKey, from agora.AgentID, stream string) {
 	l := u.lanes[at]
 	if l == nil {

@@ -14,7 +14,7 @@ import (
 
 // A mark is a record of one part of Kind Gap, which a purge leaves: everything before it was dropped. Its N is the
 // position of the last part that was, and the mark was stored right behind that, which the log has checked. So a reader
-// that meets it knows whether it has read all that is gone; if not it tells a gap, up to the mark, where it goes on
+// that meets it knows whether it has read all that is gone; if not it tells a gap, up to the mark, where it continues
 // from.
 
 // markTries bounds how often a purge starts over because something was stored meanwhile.
@@ -22,7 +22,7 @@ const markTries = 50
 
 // Purge drops what the log keeps for an address, if any of that stands behind after, the position up to
 // which its owner has read; it returns how many records were not read yet. The owner is told
-// by a gap when it reads next, unless it has read all that was dropped by then. Who dies in between has dropped
+// by a gap when it reads next, unless it has read all that was dropped by then. Anyone who dies in between has dropped
 // nothing that was not read: the mark comes first, and says nothing to who has read what is in front of it.
 func (s *Scanner) Purge(ctx context.Context, to agora.Address, after uint64) (unread int, err error) {
 	p := jslog.Locate(to, s.cfg.Shards)

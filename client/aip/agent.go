@@ -74,8 +74,8 @@ func (a *Agent) NewMessage(to string, content ...*ContentItem) *Message {
 }
 
 // Receive returns the next message that came in any session, and the session to reply to, where Handle was not called.
-// Of one session they come in order. It blocks until there is one. Who takes messages this way ends each session with
-// Finish when its STOP_QUEST has come.
+// Of one session they come in order. It blocks until there is one. Anyone who takes messages this way ends each session
+// with Finish when its STOP_QUEST has come.
 func (a *Agent) Receive(ctx context.Context) (*Session, *Message, error) {
 	select {
 	case i := <-a.inquiries:
@@ -159,7 +159,7 @@ func opens(s SessionStatus, session string) error {
 	return nil
 }
 
-// enter takes note of a session that begins. One that is about to end makes room for the next of its id.
+// enter notes a session that begins. One that is about to end makes room for the next of its id.
 func (a *Agent) enter(ctx context.Context, s *Session) error {
 	for {
 		old, err := a.admit(s)
@@ -177,7 +177,7 @@ func (a *Agent) enter(ctx context.Context, s *Session) error {
 	}
 }
 
-// admit takes note of a session, unless there is one of its id, which it returns.
+// admit notes a session, unless there is one of its id, which it returns.
 func (a *Agent) admit(s *Session) (old *Session, err error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

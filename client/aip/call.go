@@ -18,7 +18,7 @@ import (
 )
 
 // Call is a session as its initiator sees it: quests go, and responses come. It is free until Start, and free again
-// once STOP_RESPONSE has come or the call has failed; then it may be started anew. One goroutine reads it at a time,
+// once STOP_RESPONSE has come or the call has failed; then it may be started again. One goroutine reads it at a time,
 // and any may write.
 type Call struct {
 	agent *Agent

@@ -217,7 +217,7 @@ func (d *directory) clear() {
 	clear(d.members)
 }
 
-// alive takes note of a sign of life of a member. It returns false for what is none.
+// alive notes a sign of life of a member. It returns false for what is none.
 func (d *directory) alive(id string) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -15,7 +15,7 @@ import (
 var ErrClosed = errors.New("node is closed")
 
 // The rules of a session: it is free, START_QUEST makes it occupied, and STOP_RESPONSE, or the end of its call, free
-// again. Who breaks them gets these errors, and nothing is sent.
+// again. Anyone who breaks them gets these errors, and nothing is sent.
 var (
 	ErrOccupied error = agora.Errorf(agora.InvalidRequest, "the session is occupied: START_QUEST is sent only while it is free")
 	ErrFree     error = agora.Errorf(agora.InvalidRequest, "the session is free: HOLD_QUEST and STOP_QUEST are sent only while it is occupied")

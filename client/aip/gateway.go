@@ -25,7 +25,7 @@ import (
 // GatewayConfig sets up a [Gateway]. The zero value works.
 type GatewayConfig struct {
 	ID      string // unique among gateways that are linked, without commas; a random one if empty
-	Listen  string // HOST:PORT to serve at; 127.0.0.1 and a free port if empty. Whoever reaches it may use the gateway
+	Listen  string // HOST:PORT to serve at; 127.0.0.1 and a free port if empty. Anyone who reaches it may use the gateway
 	Address string // HOST:PORT that others dial, where it is not the one that is listened at
 
 	Token       string                                // for linked gateways, in the metadata `authorization`

@@ -44,7 +44,8 @@ func (b bearer) GetRequestMetadata(ctx context.Context, _ ...string) (map[string
 	return map[string]string{"authorization": "Bearer " + token}, nil
 }
 
-// RequireTransportSecurity implements credentials.PerRPCCredentials: whoever configures a token without TLS means it.
+// RequireTransportSecurity implements credentials.PerRPCCredentials: the one who configures a token without TLS means
+// it.
 func (bearer) RequireTransportSecurity() bool { return false }
 
 // use replaces the gateways.
@@ -80,7 +81,7 @@ func (g *gateways) leave(address string) {
 }
 
 // pick returns a channel to the first gateway that is there, which is in use from now on. Where none is, it returns one
-// all the same: what is called by it says why. The caller owes the pool a call of release.
+// nevertheless: what is called by it says why. The caller owes the pool a call of release.
 func (g *gateways) pick(ctx context.Context) (c *channel, there bool, err error) {
 	for _, address := range g.inOrder() {
 		if c != nil {

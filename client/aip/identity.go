@@ -33,8 +33,8 @@ func (n *node) registration(ctx context.Context) context.Context {
 	return wire.WithSecret(ctx, n.secret)
 }
 
-// meant returns NOT_FOUND for a call that is for another node: whoever registers the address of this one under another
-// id reaches nothing here.
+// meant returns NOT_FOUND for a call that is for another node: the one who registers the address of this one under
+// another id reaches nothing here.
 func (n *node) meant(ctx context.Context, method string) error {
 	if method != wire.IdentifyMethod && !wire.Meant(ctx, n.cfg.ID) {
 		return errNoReceiver

@@ -22,7 +22,7 @@ type leg struct {
 	stopping bool        // STOP_QUEST was sent
 	over     bool        // the session is free again
 	answered bool        // STOP_RESPONSE has come
-	late     *time.Timer // ends a call that goes on behind that
+	late     *time.Timer // ends a call that continues behind that
 }
 
 // endTime is how long the end of a call may come behind its STOP_RESPONSE.

@@ -67,7 +67,7 @@ func (g *Gateway) ConnectToGateway(ctx context.Context, address string) error {
 	return nil
 }
 
-// add takes note of a link, unless there is one to that address.
+// add notes a link, unless there is one to that address.
 func (g *Gateway) add(l *link) (there bool, err error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -45,7 +45,7 @@ func checkPeer(p *Peer) error {
 	return nil
 }
 
-// reserve keeps id and address for a node. Who has one of them keeps it, unless it is found to be gone.
+// reserve keeps id and address for a node. Anyone who has one of them keeps it, unless it is found to be gone.
 func (g *Gateway) reserve(ctx context.Context, p *Peer, names []string) error {
 	for {
 		r := g.directory.reserve(p, names)
@@ -132,7 +132,7 @@ func (g *Gateway) drop(c *channel) {
 	g.pool.release(c)
 }
 
-// updateNodeInfo answers UpdateNodeInfo: a member says anew what it is, and where.
+// updateNodeInfo answers UpdateNodeInfo: a member says again what it is, and where.
 func (g *Gateway) updateNodeInfo(ctx context.Context, in *wire.UpdateNodeInfoRequest) (*wire.UpdateNodeInfoResponse, error) {
 	p := in.GetNodeInfo()
 	if err := checkPeer(p); err != nil {

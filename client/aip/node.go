@@ -31,7 +31,7 @@ type node struct {
 	work   sync.WaitGroup // the server
 
 	keeper      keeper
-	registering sync.Mutex // held while a gateway is told of the node; guards the fields below
+	registering sync.Mutex // held while a gateway learns of the node; guards the fields below
 	registered  bool       // as far as is known
 	unsure      bool       // it may be registered though it is not known to be
 	told        Status     // that Config.OnStatus was told last
@@ -122,7 +122,7 @@ func serverOptions(maxMessage int) []grpc.ServerOption {
 
 // Serve starts the node, registers it and keeps it registered until ctx ends: then it deregisters and closes it, and
 // returns nil. A gateway that is not there yet is waited for; without any, the node is reached by its address alone.
-// What a gateway refuses for good, such as an id that another node has, is returned.
+// What a gateway refuses permanently, such as an id that another node has, is returned.
 func (n *node) Serve(ctx context.Context) error {
 	defer n.Close()
 	if err := n.Start(); err != nil {

@@ -16,7 +16,7 @@ type offer struct {
 	sure bool     // the path is the other gateway's word, not a guess
 }
 
-// offer takes note of nodes that a link has. Where whole is set they are all that it has.
+// offer notes nodes that a link has. Where whole is set they are all that it has.
 func (d *directory) offer(l *link, whole bool, peers ...*Peer) {
 	here := l.gateway.Address()
 	d.mu.Lock()
@@ -63,7 +63,7 @@ func (d *directory) add(id string, o *offer) {
 	})
 }
 
-// withdraw takes note that a link has a node no longer.
+// withdraw notes that a link has a node no longer.
 func (d *directory) withdraw(l *link, id string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

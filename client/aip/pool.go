@@ -124,7 +124,7 @@ func (p *pool) drop(c *channel) {
 	c.Close() // whose error only says that it was closed before
 }
 
-// close closes all channels, and ends what goes on in them.
+// close closes all channels, and ends what continues in them.
 func (p *pool) close() {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -12,7 +12,7 @@ import (
 )
 
 // Register registers the node with a gateway, one of those given, else of Config.Gateways, and keeps it registered from
-// now on: it gives signs of life, and registers anew where a gateway has lost it or is gone. It returns when it is
+// now on: it gives signs of life, and registers again where a gateway has lost it or is gone. It returns when it is
 // registered. A gateway has Config.RegisterTimeout for it. Errors: the status of the gateway that was asked last,
 // INVALID_REQUEST for a node that was not started, [ErrClosed].
 func (n *node) Register(ctx context.Context, gateways ...string) error {
@@ -75,7 +75,7 @@ func (n *node) leave() {
 	}
 }
 
-// UpdateInfo tells the gateway anew what the node is, after that has changed. A gateway that has lost the node
+// UpdateInfo tells the gateway again what the node is, after that has changed. A gateway that has lost the node
 // registers it.
 func (n *node) UpdateInfo(ctx context.Context) error {
 	if n.Address() == "" {

@@ -180,7 +180,7 @@ func TestANodeThatStartsAnewAtItsAddressIsTheSame(t *testing.T) {
 
 func TestASilentGatewayIsLeft(t *testing.T) {
 	t.Parallel()
-	mute, err := net.Listen("tcp", "127.0.0.1:0") // whoever connects waits for ever
+	mute, err := net.Listen("tcp", "127.0.0.1:0") // the one who connects waits for ever
 	if err != nil {
 		t.Fatal(err)
 	}

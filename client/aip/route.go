@@ -126,7 +126,7 @@ func ended(ctx context.Context, why error) error {
 	return why
 }
 
-// errLate ends a call that goes on behind STOP_RESPONSE.
+// errLate ends a call that continues behind STOP_RESPONSE.
 var errLate = errors.New("the session has ended")
 
 // carried is a session between two agents, as it passes through a gateway.

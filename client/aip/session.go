@@ -59,7 +59,7 @@ func (s *Session) Receive() (*Message, error) {
 	return m, err
 }
 
-// next is Receive without taking note of what comes.
+// next is Receive without noting what comes.
 func (s *Session) next() (*Message, error) {
 	s.reading.Lock()
 	defer s.reading.Unlock()
@@ -109,7 +109,7 @@ func (s *Session) follows(m *Message) error {
 // same reports whether a later message names what the first one does; it need not name it.
 func same(name, first string) bool { return name == "" || name == first }
 
-// note takes note of a message that was read, or of why none was.
+// note notes a message that was read, or of why none was.
 func (s *Session) note(m *Message, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -45,7 +45,7 @@ func (d Done) MarshalJSON() ([]byte, error) {
 
 // Serve registers the agent and its tools, does so again in time, and takes what it is asked, until ctx ends: then it
 // returns nil, once every function has returned. It outlasts edges, and comes back to another one. An [*Error] is why
-// an edge refuses for good, such as AGENT_EXISTS where the id is held elsewhere; [ErrClosed] that Close was called.
+// an edge refuses permanently, such as AGENT_EXISTS where the id is held elsewhere; [ErrClosed] that Close was called.
 func (a *Agent) Serve(ctx context.Context) error {
 	return a.serve(ctx, service{declares: true, take: a.take, made: func() {}})
 }

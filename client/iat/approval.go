@@ -117,8 +117,8 @@ func (c *Client) Decide(ctx context.Context, id string, d Decision) (a Approval,
 }
 
 // WatchApprovals yields each approval that is there and fits, and then each change, until ctx ends or an edge refuses
-// for good: its last pair has that error. Where the connection breaks it begins anew: what was there already may come
-// again.
+// permanently: its last pair has that error. Where the connection breaks it begins again: what was there already may
+// come again.
 func (c *Client) WatchApprovals(ctx context.Context, q ApprovalQuery) iter.Seq2[Approval, error] {
 	return func(yield func(Approval, error) bool) {
 		ctx, cancel := c.within(ctx)

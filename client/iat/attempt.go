@@ -102,7 +102,7 @@ func (c *Client) edge() string { return c.urls[int(c.at.Load())%len(c.urls)] }
 // elsewhere makes it the turn of the next edge.
 func (c *Client) elsewhere() { c.at.Add(1) }
 
-// persist makes a request until it succeeds, or fails for good, or Patience is over.
+// persist makes a request until it succeeds, or fails permanently, or Patience is over.
 func (c *Client) persist(ctx context.Context, r httpRequest) (*http.Response, error) {
 	t := trier{c: c}
 	for {

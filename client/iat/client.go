@@ -43,7 +43,7 @@ func New(cfg Config) (*Client, error) {
 	return c, nil
 }
 
-// Close ends everything that goes on with [ErrClosed], and closes connections. It may be called more than once.
+// Close ends everything that continues with [ErrClosed], and closes connections. It may be called more than once.
 func (c *Client) Close() error {
 	c.finish(ErrClosed)
 	if c.own != nil {

@@ -16,7 +16,7 @@ import (
 	"github.com/agora-relay/agora"
 )
 
-// Config sets up a client. URLs are required, and Agent for whoever sends or receives; the zero value of everything
+// Config sets up a client. URLs are required, and Agent for the one who sends or receives; the zero value of everything
 // else works.
 type Config struct {
 	URLs  []string // base addresses of edges, http:// or https:// (ws:// and wss:// are taken for them), tried in random order

@@ -19,9 +19,9 @@
 // edge if need be, under the same id, and is stored once. A run whose edge dies is asked for again elsewhere, under its
 // id: it is not done twice, and its chunks come once and in order.
 //
-// A downlink goes on at another edge before the first envelope that is not done: its handler has not returned. What the
-// program has been given already it is not given again. A program that starts anew is given again what it was not known
-// to be done with; [Task].Redelivered says so.
+// A downlink continues at another edge before the first envelope that is not done: its handler has not returned. What
+// the program has been given already it is not given again. A program that starts again is given again what it was not
+// known to be done with; [Task].Redelivered says so.
 //
 // # Being slow
 //

@@ -43,8 +43,8 @@ func (*movedError) Error() string { return "the edge asked to reconnect" }
 func newDownlink(c *Client) *downlink { return &downlink{c: c, trier: trier{c: c}, onMade: func() {}} }
 
 // run calls take for each envelope that comes, in order and once, until that returns false, ctx ends, or an edge
-// refuses for good, and returns why. While the first connection has not been made, it fails after Patience; later it is
-// made again for as long as it takes.
+// refuses permanently, and returns why. While the first connection has not been made, it fails after Patience; later it
+// is made again for as long as it takes.
 func (d *downlink) run(ctx context.Context, take func(*delivery) bool) error {
 	for {
 		err := d.once(ctx, take)
@@ -187,7 +187,7 @@ func (d *downlink) done(e *delivery) {
 // confirmTime is how long an edge is tried to be told what the program was done with.
 const confirmTime = 5 * time.Second
 
-// confirm tells an edge what the program was done with, so that it is not given that again when it starts anew.
+// confirm tells an edge what the program was done with, so that it is not given that again when it starts again.
 func (d *downlink) confirm() {
 	last, known := d.marks.position()
 	if !known || !d.made || last == d.confirmed {
@@ -205,7 +205,7 @@ func (d *downlink) confirm() {
 
 // Events yields what the agent of the configuration is sent, in order and once, until ctx ends or an edge refuses for
 // good: its last pair has that error. The agent is there for others meanwhile. An envelope is done with when the body
-// of the loop has ended for it: a program that starts anew is given again what it was not known to be done with,
+// of the loop has ended for it: a program that starts again is given again what it was not known to be done with,
 // marked. Two loops at one time are refused with AGENT_EXISTS.
 func (c *Client) Events(ctx context.Context) iter.Seq2[*Envelope, error] {
 	return func(yield func(*Envelope, error) bool) {

@@ -29,7 +29,7 @@ type LogLine struct {
 	Level, Message string
 }
 
-// errUndecided says that whoever was asked leaves it to others.
+// errUndecided says that the one who was asked leaves it to others.
 var errUndecided = errors.New("the approval is left to others")
 
 // NewHost returns a host, which connects to nothing yet. Its errors are those of the configuration. The caller owes it
@@ -57,8 +57,8 @@ func (h *Host) OnLog(f func(context.Context, LogLine)) { h.onLog = f }
 
 // Serve declares the host's tools, and takes what agents ask, think and note, until ctx ends: then it returns nil, once
 // every function has returned. A host that offers nothing and wants to hear nothing needs no Serve to Execute. An
-// [*Error] is why an edge refuses for good, such as AGENT_EXISTS where the id is held elsewhere; [ErrClosed] that Close
-// was called.
+// [*Error] is why an edge refuses permanently, such as AGENT_EXISTS where the id is held elsewhere; [ErrClosed] that
+// Close was called.
 func (h *Host) Serve(ctx context.Context) error { return h.serveUntil(ctx, func() {}) }
 
 // ServeWhile calls f once the host can be asked and told things, and serves until f has returned. It returns what f

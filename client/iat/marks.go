@@ -50,7 +50,7 @@ func (m *marks) connected(told uint64) {
 }
 
 // given notes that an envelope was given, and returns false where it was before. An edge gives nothing up to the
-// position that it was told: what is there all the same stands in a mailbox that began anew.
+// position that it was told: what is there nevertheless stands in a mailbox that began again.
 func (m *marks) given(seq uint64, id string) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()

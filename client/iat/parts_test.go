@@ -43,7 +43,7 @@ func TestWhatIsDoneWhileAConnectionIsMadeIsNotTakenAgain(t *testing.T) {
 		t.Errorf("position %d, and %d are kept in mind; want 13, and none", got, len(m.open))
 	}
 	m.connected(13)
-	if !m.given(3, "new") || !m.given(4, "new") { // in a mailbox that began anew
+	if !m.given(3, "new") || !m.given(4, "new") { // in a mailbox that began again
 		t.Error("what stands in a new mailbox is not taken")
 	}
 	m.done(3)

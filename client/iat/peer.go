@@ -50,7 +50,7 @@ func newPeer(cfg Config) (*peer, error) {
 	}, nil
 }
 
-// Close ends everything that goes on with [ErrClosed], and returns when Serve and every function that it has called
+// Close ends everything that continues with [ErrClosed], and returns when Serve and every function that it has called
 // have returned; so no such function may call it. It may be called more than once.
 func (p *peer) Close() error {
 	p.Client.Close()
@@ -91,7 +91,7 @@ type service struct {
 }
 
 // serve registers where there is something to declare, and takes what comes by the downlink until ctx ends, which is no
-// error, or an edge refuses for good.
+// error, or an edge refuses permanently.
 func (p *peer) serve(ctx context.Context, s service) error {
 	if !p.serving.TryLock() {
 		return agora.Errorf(agora.InvalidRequest, "it serves already")
@@ -190,7 +190,7 @@ func (p *peer) cancel(name asked) {
 	}
 }
 
-// respond answers a request. It goes on for a while after ctx has ended.
+// respond answers a request. It continues for a while after ctx has ended.
 func (p *peer) respond(ctx context.Context, e *delivery, result any, err error) {
 	payload, fails := payloadOf(result)
 	if err == nil {

@@ -83,7 +83,7 @@ func (p *pieces) flush() error {
 	return p.err
 }
 
-// end sends all, and returns when nothing goes on. Nothing may be written after it.
+// end sends all, and returns when nothing continues. Nothing may be written after it.
 func (p *pieces) end() error {
 	err := p.flush()
 	if rest := string(p.text); err == nil && rest != "" {

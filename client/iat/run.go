@@ -59,7 +59,7 @@ type Run struct {
 }
 
 // Execute gives a task to an agent, and returns when the cluster has stored it. The run lasts as long as ctx; where
-// that ends before the result is there, the agent is told that the task is cancelled. The caller owes the run a call of
+// that ends before the result is there, the agent learns that the task is cancelled. The caller owes the run a call of
 // [Run.Close]. Errors: an [*Error] such as AGENT_NOT_FOUND, that of ctx, [ErrClosed].
 func (c *Client) Execute(ctx context.Context, to string, x Execute) (*Run, error) {
 	payload, err := x.payload()
@@ -80,7 +80,7 @@ func (c *Client) Execute(ctx context.Context, to string, x Execute) (*Run, error
 func (r *Run) ID() string { return r.id }
 
 // Chunks yields what the agent says, piece by piece, as it comes, and ends with the result. What breaks on the way is
-// asked for again elsewhere, and goes on behind what was yielded. It ends with an error where the run ends without a
+// asked for again elsewhere, and continues behind what was yielded. It ends with an error where the run ends without a
 // result: see [Run.Result]. A loop that is left can be gone on with by another.
 func (r *Run) Chunks() iter.Seq2[Chunk, error] {
 	return func(yield func(Chunk, error) bool) {
@@ -114,7 +114,7 @@ func (r *Run) Result() (*Result, error) {
 	return r.result, r.err
 }
 
-// Close ends the run. Where there is no result yet, the agent is told that the task is cancelled, which takes 5 s at
+// Close ends the run. Where there is no result yet, the agent learns that the task is cancelled, which takes 5 s at
 // most. It may be called more than once.
 func (r *Run) Close() error {
 	if r.result == nil {

@@ -108,7 +108,7 @@ func (t *Task) RequireApproval(ctx context.Context, what any) (bool, error) {
 	return decision.Approved, nil
 }
 
-// undecided reports whether an edge has waited as long as it may: asked again, it goes on.
+// undecided reports whether an edge has waited as long as it may: asked again, it continues.
 func undecided(err error) bool {
 	e, ok := errors.AsType[*Error](err)
 	return ok && e.Code == agora.Timeout && (e.From == cluster || e.From == "")

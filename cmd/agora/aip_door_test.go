@@ -289,7 +289,7 @@ func TestAnEdgeThatEndsSendsClientsOnAndItsNodesAreAdopted(t *testing.T) {
 	}
 }
 
-// Who balances load by grpc.health.v1 hears of an edge's end before it drains.
+// Anyone who balances load by grpc.health.v1 hears of an edge's end before it drains.
 func TestHealthOverGRPCFollowsReadiness(t *testing.T) {
 	t.Parallel()
 	e := launchApart(t, append(backends(t), "--drain.delay", "1h")...).ready()

@@ -10,8 +10,8 @@ import (
 	"github.com/agora-relay/agora/internal/await"
 )
 
-// TestAListenerThatIsStartedAgainGetsTheStreamWhole holds what the README promises to whoever ends `agora listen` in
-// the middle of a stream.
+// TestAListenerThatIsStartedAgainGetsTheStreamWhole holds what the README promises to the one who ends `agora listen`
+// in the middle of a stream.
 func TestAListenerThatIsStartedAgainGetsTheStreamWhole(t *testing.T) {
 	t.Parallel()
 	for name, flags := range map[string]string{"for people": "", "raw": "--raw", "json": "--json"} {

@@ -99,7 +99,7 @@ type door struct {
 	peer *p2phost.Host
 }
 
-// asks asks whoever is at an address by a protocol, and returns the answer.
+// asks asks the one who is at an address by a protocol, and returns the answer.
 func (d door) asks(at peer.AddrInfo, p protocol.ID, request string) string {
 	d.t.Helper()
 	ctx := await.Context(d.t)

@@ -29,8 +29,8 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// forgetSettings has tests run without the settings of whoever runs them, such as the AGORA_URL and AGORA_TOKEN of the
-// README.
+// forgetSettings has tests run without the settings of the one who runs them, such as the AGORA_URL and AGORA_TOKEN of
+// the README.
 func forgetSettings() {
 	for _, line := range os.Environ() {
 		if name, _, _ := strings.Cut(line, "="); strings.HasPrefix(name, "AGORA_") && !ofTests.MatchString(name) {
@@ -139,7 +139,7 @@ func (a *agent) say(frame string) {
 	}
 }
 
-// goes reads until the edge closes the connection, and closes it too, as whoever is told to reconnect does.
+// goes reads until the edge closes the connection, and closes it too, as the one who is told to reconnect does.
 func (a *agent) goes() {
 	a.t.Helper()
 	for {

@@ -91,7 +91,7 @@ func (r *running) ready() *running {
 	return r
 }
 
-// greeted tells whether it has said that agents can connect, and where.
+// greeted reports whether it has said that agents can connect, and where.
 func (r *running) greeted() bool {
 	m := readyLine.FindStringSubmatch(r.stdout.String())
 	if m != nil {

@@ -35,7 +35,7 @@ func tellFatal(stderr io.Writer, cmd *cobra.Command, args []string, err error) {
 	}
 }
 
-// logsJSON tells whether a command has a log that was to be JSON, however little of what it was told makes sense.
+// logsJSON reports whether a command has a log that was to be JSON, however little of what it was told makes sense.
 func logsJSON(cmd *cobra.Command, args []string) bool {
 	if cmd == nil || cmd.Annotations[serve.HasLog] == "" {
 		return false

@@ -396,7 +396,7 @@ func TestAClientOutlivesItsTokens(t *testing.T) {
 	}
 }
 
-// outlives tells whether a client whose token ends soon goes on with the next one over the same connection.
+// outlives reports whether a client whose token ends soon continues with the next one over the same connection.
 func outlives(t *testing.T, life time.Duration) bool {
 	t.Helper()
 	f := startFort(t)

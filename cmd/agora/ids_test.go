@@ -123,7 +123,7 @@ func TestNoDoorTakesAnIdThatCouldBeTakenForAnother(t *testing.T) {
 			}
 		}
 		if !everywhere {
-			continue // nobody has it: whoever asks for it waits
+			continue // nobody has it: the one who asks for it waits
 		}
 		for door, try := range named {
 			if err := try(id); err == nil || agora.AsError(err).Code != agora.InvalidRequest {

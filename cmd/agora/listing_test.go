@@ -193,7 +193,7 @@ func (c *crowded) allNodes(string) page {
 	return page{ids: idsOf(all)}
 }
 
-// registers registers an agent, which is told of all.
+// registers registers an agent, which learns of all.
 func (c *crowded) registers(string) page {
 	c.t.Helper()
 	var header metadata.MD

@@ -224,7 +224,7 @@ func TestEveryPanelSaysWhatItShows(t *testing.T) {
 	}
 }
 
-// Who opens the dashboard in the night looks at its upper left first.
+// Anyone who opens the dashboard in the night looks at its upper left first.
 func TestTheDashboardsFirstRowSaysHowAllIs(t *testing.T) {
 	var first []string
 	for _, p := range dashboard(t) {

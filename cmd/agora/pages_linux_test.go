@@ -23,7 +23,7 @@ import (
 )
 
 // listening returns the addresses of TCP at which a process listens, as the kernel knows them: a new listener is tried
-// by whoever adds it.
+// by the one who adds it.
 func listening(t *testing.T, pid int) (all []netip.AddrPort) {
 	t.Helper()
 	own := map[string]bool{} // inodes of its sockets

@@ -11,7 +11,7 @@ import (
 	"github.com/agora-relay/agora/internal/origintest"
 )
 
-// A browser presents its certificate with every image: what a page makes it send is refused all the same, and the agent
+// A browser presents its certificate with every image: what a page makes it send is refused nevertheless, and the agent
 // of the certificate is not bound.
 func TestACertificateOfABrowserOpensNothingToPages(t *testing.T) {
 	t.Parallel()

@@ -2,7 +2,7 @@ package main
 
 import "encoding/json"
 
-// What verbs print with --json, as whoever reads it finds it there.
+// What verbs print with --json, as the one who reads it finds it there.
 type (
 	printedAgent struct {
 		ID       string

@@ -144,7 +144,7 @@ func newReader(t *testing.T) *reader {
 	return r
 }
 
-// follow runs the steps of a block, and returns the last one where that goes on.
+// follow runs the steps of a block, and returns the last one where that continues.
 func (r *reader) follow(t *testing.T, steps []step) []*shell {
 	t.Helper()
 	r.exports = ""
@@ -198,7 +198,7 @@ func (r *reader) pattern(text string) string {
 	return b.String() + regexp.QuoteMeta(text[last:])
 }
 
-// learn takes note of the ids that were shown for those of the page, which later commands name.
+// learn notes the ids that were shown for those of the page, which later commands name.
 func (r *reader) learn(s step, x *shell) {
 	named := regexp.MustCompile(`\b[mr]-[A-Z2-7]{20,}|\b[A-Z2-7]{26}\b`).FindAllString(strings.Join(s.shows, ""), -1)
 	if m := x.pattern(len(s.typed), true).FindStringSubmatch(x.shown()); m != nil {
@@ -263,7 +263,7 @@ func (x *shell) matches(k int, all bool) bool { return x.pattern(k, all).MatchSt
 // after they have shown their last line, when an interrupt could still hit them.
 var goesOn = regexp.MustCompile(`^(agora (dev|listen|join|sidecar)|go run \./examples/(iat/\w+|aip/(agent|toolbox)|p2p/agent))`)
 
-// begun waits until the step has ended, or shows the first line that it is to show, and reports whether it goes on.
+// begun waits until the step has ended, or shows the first line that it is to show, and reports whether it continues.
 func (x *shell) begun(t *testing.T) bool {
 	t.Helper()
 	if !goesOn.MatchString(x.step.command) || strings.Contains(x.step.command, " --count ") {
@@ -292,7 +292,7 @@ func (x *shell) wait(t *testing.T) {
 	x.drained(t)
 }
 
-// end waits until a step that goes on has shown everything, and ends it as people do.
+// end waits until a step that continues has shown everything, and ends it as people do.
 func (x *shell) end(t *testing.T) {
 	t.Helper()
 	await.Within(await.Long, func() bool { return x.matches(len(x.step.typed), false) })

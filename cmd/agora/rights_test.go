@@ -111,8 +111,8 @@ func (p *couple) said() (all string) {
 }
 
 // all has two edges start, and agents of theirs do all that asks for a right: the second changes a stream's limits, a
-// message goes from one to the other, another waits for its agent, an event goes through a space, a session goes on at
-// the other edge, a mailbox is purged, an edge asks the other who holds an id.
+// message goes from one to the other, another waits for its agent, an event goes through a space, a session continues
+// at the other edge, a mailbox is purged, an edge asks the other who holds an id.
 func (p *couple) all(ctx context.Context) error {
 	first, err := p.edge(ctx)
 	if err != nil {
@@ -291,7 +291,7 @@ func within(t *testing.T, f func(context.Context) error) (over chan error, end f
 	return over, func() { cancel(); all.Wait() }
 }
 
-// served tells whether what is to fail comes to a good end, while the machine has time for it.
+// served reports whether what is to fail comes to a good end, while the machine has time for it.
 func served(over chan error) bool {
 	select {
 	case err := <-over:
@@ -331,7 +331,7 @@ func TestAnEdgeNeedsNoMoreThanTheRightsThatAreDocumented(t *testing.T) {
 
 var natsRight = regexp.MustCompile(`"([^"]+)"`)
 
-// slows are rights without which an edge is refused something and serves all the same, later or by a worse clock: what
+// slows are rights without which an edge is refused something and serves nevertheless, later or by a worse clock: what
 // it does not hear it finds in the log.
 var slows = map[string]bool{
 	`publish "agora.ask.*"`: true, `subscribe "agora.ask.*"`: true, `publish "_INBOX.>"`: true, `publish "agora.live.>"`: true, `subscribe "agora.live.>"`: true, `publish "$SYS.REQ.USER.INFO"`: true,

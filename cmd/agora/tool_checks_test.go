@@ -111,7 +111,7 @@ var toolVerbs = map[string]func(s *toolSite, as, to, tool, arguments string) str
 	},
 }
 
-// boundVerbs begin the verbs that are said over a connection of its agent's own: by whoever was given tasks.
+// boundVerbs begin the verbs that are said over a connection of its agent's own: by the one who was given tasks.
 var boundVerbs = regexp.MustCompile(`^(ws|p2p|mcp|iat ws)\b`)
 
 // TestNoVerbReachesAToolPastTheChecks says a call in every way to every callee that must not be made, and holds that it
@@ -141,7 +141,7 @@ func TestNoVerbReachesAToolPastTheChecks(t *testing.T) {
 					continue // has no connection
 				}
 				if verb == "p2p circuit" && name == "p2p sidecar" {
-					continue // a circuit to it goes on to its own door
+					continue // a circuit to it continues to its own door
 				}
 				codes := strings.Fields(c.codes)
 				if verb == "aip RouteAgentCalling" { // a session is no whole request

@@ -193,7 +193,7 @@ func (s *toolSite) toolbox(id string) {
 	s.background(func(ctx context.Context) { _ = box.Serve(ctx); _ = box.Close() })
 }
 
-// givesAll has a callee give whoever calls tools a task, for which none may be called.
+// givesAll has a callee give the one who calls tools a task, for which none may be called.
 func (s *toolSite) givesAll(callee string) {
 	s.gives(callee, "worker")
 	s.hears(s.worker, `"task-`+callee+`-worker"`)

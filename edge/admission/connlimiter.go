@@ -12,7 +12,7 @@ import (
 
 // ConnLimiter limits connections by where they come from and whose they are, whatever
 // their door: so many handshakes a second, so many connections at once. Addresses of IPv6 count by their /64, as
-// whoever has one has all of it. What it keeps of handshakes does not grow.
+// the one who has one has all of it. What it keeps of handshakes does not grow.
 type ConnLimiter struct {
 	limits     *LiveLimits
 	handshakes tokenBucket // of all

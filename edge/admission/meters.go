@@ -14,7 +14,7 @@ type meter struct {
 	forgotten atomic.Bool // another one counts from now on
 }
 
-// full tells whether a meter is as a new one would be.
+// full reports whether a meter is as a new one would be.
 func (m *meter) full() bool {
 	now := agora.Ticks()
 	return m.messages.full.Load() <= now && m.bytes.full.Load() <= now

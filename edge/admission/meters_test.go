@@ -7,7 +7,7 @@ import (
 	"github.com/agora-relay/agora"
 )
 
-// Meters that count nothing any more are forgotten; one that does is the same whoever asks for it.
+// Meters that count nothing any more are forgotten; one that does is the same the one who asks for it.
 func TestMetersOfWhoSaysNothingMoreAreForgotten(t *testing.T) {
 	var m meters
 	busy := m.get(agora.ToAgent("t", "busy"))

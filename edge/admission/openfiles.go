@@ -13,7 +13,7 @@ func roomForConnections() int {
 	switch {
 	case files == 0 || files > maxConnections:
 		return maxConnections
-	case files <= 2*sparedFiles: // whoever allows so few knows what for
+	case files <= 2*sparedFiles: // the one who allows so few knows what for
 		return max(1, int(files/2))
 	}
 	return int(files-sparedFiles) * 9 / 10

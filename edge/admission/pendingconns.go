@@ -379,7 +379,7 @@ func (g *PendingConn) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// Count counts bytes that have come over the connection, and that its server may keep. Whoever reads the connection
+// Count counts bytes that have come over the connection, and that its server may keep. Anyone who reads the connection
 // below it calls it.
 func (g *PendingConn) Count(n int) {
 	if n > 0 && g.bytes != nil && g.pending.Load() {

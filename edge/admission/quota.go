@@ -40,7 +40,7 @@ func (r *RateLimiter) Refill() {
 type Quota struct {
 	tenant    *tenant
 	principal agora.Address         // as an address; nobody's where it has no name
-	own       atomic.Pointer[meter] // what the connection has said of late; nil for nothing
+	own       atomic.Pointer[meter] // what the connection has said recently; nil for nothing
 	together  atomic.Pointer[meter] // of the principal, where that is limited
 }
 

@@ -7,8 +7,8 @@ import "cmp"
 type Resource uint8
 
 const (
-	Calls         Resource = iota // calls open at an edge, by whoever makes them
-	CallsFor                      // calls open at an edge for one agent, by whoever makes them
+	Calls         Resource = iota // calls open at an edge, by the one who makes them
+	CallsFor                      // calls open at an edge for one agent, by the one who makes them
 	Streams                       // streams that sessions of an edge have open
 	Spaces                        // memberships of sessions of an edge in spaces
 	Nodes                         // AIP nodes that an edge holds, those that links have brought included

@@ -34,7 +34,7 @@ type Bound struct {
 
 // Shares of a whole. A tenant may hold seven eighths of what other tenants don't hold of it, and a principal six
 // sevenths of what its tenant may and other principals don't: one that is alone three quarters of the whole. So however
-// many of them take what they may, something is free for whoever comes next. Shares are rounded up.
+// many of them take what they may, something is free for the one who comes next. Shares are rounded up.
 const (
 	tenantOf, tenantIn       = 7, 8
 	principalOf, principalIn = 6, 7

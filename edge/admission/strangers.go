@@ -100,7 +100,7 @@ type Stranger struct {
 
 // Enter gives a stranger a place, and the time that a whole request has. It refuses nobody: where all places are taken,
 // the stranger that has waited longest is evicted; where one address has a quarter of all places, one of that address.
-// evict is told why the stranger is ended, at most once; it must not block. The caller owes a call of Leave.
+// evict learns why the stranger is ended, at most once; it must not block. The caller owes a call of Leave.
 func (s *Strangers) Enter(from netip.Addr, evict func(error)) *Stranger {
 	g := &Stranger{of: s, evict: evict, from: countedAddress(from)}
 	s.count.Entered.Add(1)

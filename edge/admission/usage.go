@@ -40,7 +40,7 @@ func (u *Usage) Take(r Resource, o Owner, n int64) error {
 	return nil
 }
 
-// Add counts n more for an owner whatever is held: of what has begun elsewhere, and goes on here.
+// Add counts n more for an owner whatever is held: of what has begun elsewhere, and continues here.
 func (u *Usage) Add(r Resource, o Owner, n int64) {
 	if n == 0 {
 		return

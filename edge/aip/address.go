@@ -49,7 +49,7 @@ func (ch *channel) claims() (end func()) {
 	}
 }
 
-// mayReach takes note of what a connection of a channel has reached, and returns FORBIDDEN where that is another
+// mayReach notes what a connection of a channel has reached, and returns FORBIDDEN where that is another
 // node's.
 func (ch *channel) mayReach(ctx context.Context, at net.Addr) error {
 	ch.all.mu.Lock()

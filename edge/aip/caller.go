@@ -79,7 +79,7 @@ func (c *caller) Shed() {
 	c.end(&agora.Error{Code: agora.Unavailable, Message: edge.Overloaded.Text, RetryAfter: time.Second})
 }
 
-// end ends the call, whose caller is told why.
+// end ends the call, whose caller learns why.
 func (c *caller) end(why error) {
 	c.stop(why)
 	if c.reading.Load() {

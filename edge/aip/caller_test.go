@@ -26,7 +26,7 @@ func TestAMessageHasATimeLimitAndNoSessionHas(t *testing.T) {
 	}
 }
 
-// Whoever ends a call has its reader return, and nobody else.
+// Anyone who ends a call has its reader return, and nobody else.
 func TestWhatEndsACallInterruptsItsReader(t *testing.T) {
 	t.Parallel()
 	interrupted := 0

@@ -39,7 +39,7 @@ type channels struct {
 // place names a channel: tenants share none, nor do nodes. node is empty for that of a gateway.
 type place struct{ tenant, address, node string }
 
-// channel is the connection to one address: gRPC makes it anew while it is called. It is a [grpc.ClientConnInterface].
+// channel is the connection to one address: gRPC makes it again while it is called. It is a [grpc.ClientConnInterface].
 type channel struct {
 	all *channels
 	at  place
@@ -215,7 +215,7 @@ func (c *channels) unused(since time.Time) (all []*channel) {
 	return all
 }
 
-// drop closes a channel that nobody uses now at once, so that who comes next dials anew.
+// drop closes a channel that nobody uses now at once, so that who comes next dials again.
 func (c *channels) drop(at place) {
 	c.mu.Lock()
 	ch := c.open[at]
@@ -228,7 +228,7 @@ func (c *channels) drop(at place) {
 	ch.sub.Shutdown() // nobody calls by it
 }
 
-// close closes every channel, for good.
+// close closes every channel, permanently.
 func (c *channels) close() {
 	c.mu.Lock()
 	conn := c.conn

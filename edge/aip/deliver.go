@@ -28,7 +28,7 @@ import (
 func (n *node) serve(x *demux.Exchange) {
 	first, err := x.Next(x.Context())
 	if err != nil || first.Part > agora.Start || first.Kind == agora.Control {
-		return // what it began with was read by an earlier holder: the peer is told that nobody goes on with it
+		return // what it began with was read by an earlier holder: the peer learns that nobody continues with it
 	}
 	r := &request{node: n, x: x, name: requestName(&first.Message), mute: first.Kind == agora.Reply}
 	if r.name != x.Stream() {
@@ -156,7 +156,7 @@ func (r *request) sendAll(ctx context.Context, out grpc.ClientStream, part *demu
 }
 
 // receiveAll replies by what the agent responds, until the call is over. Its last word is said once the call has ended
-// well, or goes on for longer than an agent may take to end it: of a call that fails behind it the reply is aborted.
+// well, or continues for longer than an agent may take to end it: of a call that fails behind it the reply is aborted.
 func (r *request) receiveAll(ctx context.Context, out grpc.ClientStream, reader *aip.ResponseReader) error {
 	for {
 		f := new(aip.Frame)

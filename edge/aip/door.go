@@ -43,7 +43,7 @@ type Config struct {
 	Carriers         *carrier.Carriers  // reach the tools of agents of other dialects; used, not owned
 	Ready            func() error       // nil while new agents should come to this edge; the node's if nil
 
-	// Admitted is told of the context of each call that was let in; what it returns is called when the call ends. May
+	// Admitted learns of the context of each call that was let in; what it returns is called when the call ends. May
 	// be nil.
 	Admitted func(context.Context) (ended func())
 
@@ -158,8 +158,8 @@ func (d *Door) options() []grpc.ServerOption {
 // replyRoom is how much larger an answer of the gateway's own may be than a message that it takes: a list of all nodes.
 const replyRoom = 48 << 20
 
-// Serve serves whoever connects to a listener, which is the door's from now on, until Close. It returns nil then, else
-// why it can't go on.
+// Serve serves the one who connects to a listener, which is the door's from now on, until Close. It returns nil then,
+// else why it can't go on.
 func (d *Door) Serve(l net.Listener) error {
 	d.catalog.serves(l.Addr())
 	if err := d.server.Serve(l); !errors.Is(err, grpc.ErrServerStopped) {

@@ -39,7 +39,7 @@ func (i *interceptor) failed(ctx context.Context, err error) error {
 	return s.Err()
 }
 
-// refused returns the error of a call that was not let in, and takes note of it.
+// refused returns the error of a call that was not let in, and notes it.
 func (i *interceptor) refused(method string, err error) error {
 	e := agora.AsError(err)
 	i.refusals.Note(e, func() []slog.Attr {

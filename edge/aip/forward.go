@@ -39,7 +39,7 @@ func toolMethod(linked bool) string {
 }
 
 // forward serves a session with a node by a call of the node's own: messages pass as the bytes that they are, both ways
-// at once, and whoever reads slowly slows who writes to it.
+// at once, and the one who reads slowly slows who writes to it.
 func (r *router) forward(s grpc.ServerStream, o *opening, t *target) error {
 	if err := o.actor.Spend(s.Context(), o.as, o.first.Len()); err != nil {
 		return err

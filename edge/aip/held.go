@@ -163,7 +163,7 @@ func (n *node) answers(ctx context.Context) bool {
 	return true
 }
 
-// end ends the node's session here, once: for good where it is deregistered, else others go on with it. It does not
+// end ends the node's session here, once: permanently where it is deregistered, else others go on with it. It does not
 // block.
 func (n *node) end(cause edge.Cause, deregistered bool) {
 	n.over.Do(func() {

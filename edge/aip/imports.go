@@ -24,12 +24,12 @@ type imports struct {
 	queued  map[agora.AgentID]struct{}  // to be looked at
 	busy    map[agora.AgentID]struct{}  // being looked at
 	again   map[agora.AgentID]time.Time // when those that could not be brought are looked at again
-	spoken  map[agora.AgentID]time.Time // when the subscription has spoken of them last, of late
+	spoken  map[agora.AgentID]time.Time // when the subscription has spoken of them last, recently
 	workers int
 	work    sync.WaitGroup
 	ending  bool // all are taken out
 	told    bool // it was logged that some are left out
-	over    bool // for good
+	over    bool // permanently
 }
 
 // offer is a node that the gateway offers.
@@ -62,7 +62,7 @@ func (m *imports) count() (offered, brought int) {
 	return len(m.offered), len(m.brought)
 }
 
-// anew says that another subscription begins: what an earlier one has spoken of may have changed since.
+// again says that another subscription begins: what an earlier one has spoken of may have changed since.
 func (m *imports) anew() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -277,7 +277,7 @@ func (m *imports) left(n *node) {
 	}
 }
 
-// end takes all nodes out, for good or for others to go on with, and returns when that is done.
+// end takes all nodes out, permanently or for others to go on with, and returns when that is done.
 func (m *imports) end(over bool) {
 	m.mu.Lock()
 	m.ending, m.over = true, over

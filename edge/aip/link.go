@@ -53,7 +53,7 @@ func newLink(l *links, at presence.Link) *link {
 	return k
 }
 
-// leave has the edge let go of the link, once: for good where it is over, else others go on with the sessions of its
+// leave has the edge let go of the link, once: permanently where it is over, else others go on with the sessions of its
 // nodes. It does not block.
 func (k *link) leave(over bool) {
 	if k.leaves.Swap(true) {

@@ -26,7 +26,7 @@ type listing struct {
 }
 
 // registerAnswer returns the answer to an agent that has registered: all nodes, as far as there is room for them. One
-// that may not see the directory is told of itself alone.
+// that may not see the directory learns of itself alone.
 func (l *catalog) registerAnswer(ctx context.Context, c *caller, self *agora.Agent) (any, error) {
 	if aip.PathOf(ctx) == nil { // else it is a gateway, which is told through which others each node is reached
 		known, err := l.encoded(ctx, c)
@@ -110,7 +110,7 @@ func (l *catalog) list(ctx context.Context, c *caller, at [][]byte, unknown map[
 		if at[place], err = l.encode(&cards[i]); err != nil {
 			return err
 		}
-		if cards[i].Dialect != aip.Dialect || aip.Fingerprint(cards[i].Registration.Body) == aip.About(&cards[i]).Fingerprint { // else it has registered anew meanwhile
+		if cards[i].Dialect != aip.Dialect || aip.Fingerprint(cards[i].Registration.Body) == aip.About(&cards[i]).Fingerprint { // else it has registered again meanwhile
 			l.listed.keep(c.actor.Principal().Tenant, listing{unknown[place], at[place]})
 		}
 	}

@@ -196,7 +196,7 @@ func TestSessionsWithNodesGoOnWhileNATSOrRedisIsAway(t *testing.T) {
 	}
 }
 
-// Who watches the health of an edge does not hold up its drain.
+// Anyone who watches the health of an edge does not hold up its drain.
 func TestAWatchOfHealthEndsWithTheDrain(t *testing.T) {
 	t.Parallel()
 	s := open(t, setup{Options: agoratest.Options{Edges: 2}})
@@ -229,7 +229,7 @@ func TestAWatchOfHealthEndsWithTheDrain(t *testing.T) {
 	await.Recv(t, "the door has drained", drained)
 }
 
-// What an edge does to a node counts at once for whoever calls by it; what another edge does, soon.
+// What an edge does to a node counts at once for the one who calls by it; what another edge does, soon.
 func TestANodeThatIsGoneIsCalledNoMore(t *testing.T) {
 	t.Parallel()
 	s := open(t, setup{Options: agoratest.Options{Edges: 2}})

@@ -25,7 +25,7 @@ func (s *shared) passes(ctx context.Context) error {
 
 var errTooFar = status.Errorf(codes.FailedPrecondition, "the call has come through more than %d gateways", aip.MaxHops)
 
-// over returns a context for a call by a link: it carries its path, which is that of the call which it goes on with,
+// over returns a context for a call by a link: it carries its path, which is that of the call which it continues with,
 // and this gateway.
 func (s *shared) over(ctx context.Context, came []string) context.Context {
 	return aip.WithPath(ctx, append(slices.Clip(came), s.cfg.GatewayID))

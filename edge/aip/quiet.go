@@ -1,9 +1,9 @@
 package aip
 
-// Counter is told how many bytes have come over a connection. It must not block.
+// Counter learns how many bytes have come over a connection. It must not block.
 type Counter interface{ Count(bytes int) }
 
-// Read implements net.Conn, for whoever does not read by ReadOnReady.
+// Read implements net.Conn, for the one who does not read by ReadOnReady.
 func (q *QuietConn) Read(b []byte) (int, error) {
 	n, err := q.Conn.Read(b)
 	q.count(n)

@@ -66,7 +66,7 @@ func (c *caller) card(r agora.Registration) (agora.Agent, error) {
 	return card, err
 }
 
-// updateNode answers UpdateNodeInfo: a node says anew what it is, by any edge.
+// updateNode answers UpdateNodeInfo: a node says again what it is, by any edge.
 func (g gateway) updateNode(ctx context.Context, in *aip.Frame) (any, error) {
 	c := callerOf(ctx)
 	r, err := aip.ReadUpdate(slices.Clone(in.Bytes()))

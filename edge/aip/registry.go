@@ -16,7 +16,7 @@ type registry struct {
 	*shared
 	channels *channels
 	held     held            // nodes whose sessions this edge holds
-	recent   recent          // nodes that were found of late: doubted where this edge begins or ends a session of one
+	recent   recent          // nodes that were found recently: doubted where this edge begins or ends a session of one
 	told     livenessReports // to the edges of other nodes
 }
 
@@ -82,7 +82,7 @@ func registered(err error, card *agora.Agent) error {
 	return aip.AgentExists(string(card.ID))
 }
 
-// Adopt implements edge.Adopter: it goes on with the session of a node that another edge had dialled.
+// Adopt implements edge.Adopter: it continues with the session of a node that another edge had dialled.
 func (r *registry) Adopt(ctx context.Context, o *edge.Orphan) error {
 	ch, err := r.channels.get(place{o.Actor.Principal().Tenant, o.Address, string(o.Card.ID)})
 	if err != nil {
@@ -147,7 +147,7 @@ func (r *registry) connect(ctx context.Context, n *node, open func(edge.Hello, e
 	return nil
 }
 
-// deregister ends a node's session for good, wherever it is held. AGENT_NOT_FOUND where there is none.
+// deregister ends a node's session permanently, wherever it is held. AGENT_NOT_FOUND where there is none.
 func (r *registry) deregister(ctx context.Context, a *edge.Actor, id agora.AgentID) error {
 	at := agora.ToAgent(a.Principal().Tenant, id)
 	if n := r.held.of(at); n != nil {
@@ -169,7 +169,7 @@ func (r *registry) alive(ctx context.Context, a *edge.Actor, id agora.AgentID) e
 }
 
 // update has a node be as its card says, wherever it is held. AGENT_NOT_FOUND where there is none, INVALID_REQUEST
-// where it is to register anew.
+// where it is to register again.
 func (r *registry) update(ctx context.Context, a *edge.Actor, card agora.Agent) error {
 	if err := keeps(ctx, a, &card); err != nil {
 		return err
@@ -181,7 +181,7 @@ func (r *registry) update(ctx context.Context, a *edge.Actor, card agora.Agent) 
 }
 
 // keeps returns INVALID_REQUEST where a node would have another address, or be of another kind, than it has registered
-// with: then it is to register anew.
+// with: then it is to register again.
 func keeps(ctx context.Context, a *edge.Actor, card *agora.Agent) error {
 	was, err := a.Directory().Own(ctx, card.ID)
 	switch {

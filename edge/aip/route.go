@@ -114,7 +114,7 @@ func (o *opening) read() error {
 	return nil
 }
 
-// lives notes now and then that who calls lives, as it goes on to speak.
+// lives notes now and then that who calls lives, as it continues to speak.
 func (r *router) lives(o *opening) {
 	if now := agora.Ticks(); o.lives == 0 || time.Duration(now-o.lives) >= reportEvery {
 		o.lives = now

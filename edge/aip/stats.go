@@ -14,7 +14,7 @@ type Stats struct {
 	Links    atomic.Int64 // to other gateways, that this edge holds and that are up
 	Calls    atomic.Int64 // sessions and tool calls under way
 	In, Out  atomic.Int64 // bytes of messages that came and went
-	Redials  atomic.Int64 // connections to nodes that were made anew
+	Redials  atomic.Int64 // connections to nodes that were made again
 	Sessions Counted      // sessions of agents
 	Tools    Counted      // tool calls
 	errors   [codes.Unauthenticated + 1]atomic.Int64

@@ -18,7 +18,7 @@ import (
 )
 
 // SubscribeToUpdates implements the protocol's method: what is there now comes as ADDED first, and then what changes.
-// So whoever asks for the nodes and subscribes, in whatever order, misses none.
+// So the one who asks for the nodes and subscribes, in whatever order, misses none.
 func (g gateway) SubscribeToUpdates(in *aip.UpdateSubscriptionRequest, out grpc.ServerStreamingServer[aip.NodeUpdate]) error {
 	c := callerOf(out.Context())
 	s, err := subscribes(c, in)

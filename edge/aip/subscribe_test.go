@@ -145,7 +145,7 @@ func TestASubscriberIsToldOnceAndInOrderAtEveryEdge(t *testing.T) {
 	}
 }
 
-// A change that is none for who is told is not told: the session of a node goes on at another edge.
+// A change that is none for who is told is not told: the session of a node continues at another edge.
 func TestASubscriberHearsNothingOfWhatIsNoChange(t *testing.T) {
 	t.Parallel()
 	s := open(t, setup{})
@@ -162,7 +162,7 @@ func TestASubscriberHearsNothingOfWhatIsNoChange(t *testing.T) {
 	tells(t, w, "ADDED b")
 }
 
-// What a subscriber does not read does not add up: it is told how the nodes are then, and nobody waits for it.
+// What a subscriber does not read does not add up: it learns how the nodes are then, and nobody waits for it.
 func TestASlowSubscriberIsToldHowNodesAre(t *testing.T) {
 	t.Parallel()
 	s := open(t, setup{Options: agoratest.Options{Edges: 1}})

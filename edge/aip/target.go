@@ -29,7 +29,7 @@ func (t *target) place() place {
 	return place{t.tenant, t.address, string(t.id)}
 }
 
-// recent is the nodes that were found of late: those of a moment ago are called without another look at presence, and
+// recent is the nodes that were found recently: those of a moment ago are called without another look at presence, and
 // those of the last minute while presence can't be asked. The zero value is ready to use.
 type recent struct {
 	mu     sync.Mutex // guards the fields below

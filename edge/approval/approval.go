@@ -131,7 +131,7 @@ func New(cfg Config) *Approvals {
 	return a
 }
 
-// Close ends everything that waits, with UNAVAILABLE, and waits for what goes on.
+// Close ends everything that waits, with UNAVAILABLE, and waits for what continues.
 func (a *Approvals) Close() {
 	a.stop()
 	a.work.Wait()

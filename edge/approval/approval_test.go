@@ -256,5 +256,5 @@ func TestWhoWaitsForAnApprovalThatIsLostIsTold(t *testing.T) {
 	}
 }
 
-// Whoever finds nothing in the replica has it read what was stored a moment ago at another edge.
+// Anyone who finds nothing in the replica has it read what was stored a moment ago at another edge.
 // What the book forgets, edges do.

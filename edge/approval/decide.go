@@ -8,10 +8,10 @@ import (
 	"github.com/agora-relay/agora/broker"
 )
 
-// Decide decides, once and for all, and returns what stands. Who has decided and says the same again gets that, too. It
-// tries until ctx is over. Errors: a [DecidedError] where another decision stands, or nobody has decided in time;
-// NOT_FOUND; INVALID_REQUEST and MESSAGE_TOO_LARGE for a verdict that is not as it must be; RATE_LIMITED for one of
-// more than 512 bytes where no more may be kept; UNAVAILABLE, after which it may be decided or not.
+// Decide decides, once and for all, and returns what stands. Anyone who has decided and says the same again gets that,
+// too. It tries until ctx is over. Errors: a [DecidedError] where another decision stands, or nobody has decided in
+// time; NOT_FOUND; INVALID_REQUEST and MESSAGE_TOO_LARGE for a verdict that is not as it must be; RATE_LIMITED for one
+// of more than 512 bytes where no more may be kept; UNAVAILABLE, after which it may be decided or not.
 func (a *Approvals) Decide(ctx context.Context, tenant string, agent agora.AgentID, id string, v Verdict) (Approval, error) {
 	n, err := a.entryOf(ctx, tenant, Box(tenant, agent, id))
 	if err != nil {

@@ -122,7 +122,7 @@ func (a *Approvals) Await(ctx context.Context, tenant string, agent agora.AgentI
 	}
 }
 
-// askFor has the replica be as the book's leader says; where that does not answer, who waits goes on waiting.
+// askFor has the replica be as the book's leader says; where that does not answer, who waits continues waiting.
 func (a *Approvals) askFor(ctx context.Context, tenant, box string) {
 	ctx, cancel := context.WithTimeout(ctx, askTime)
 	defer cancel()

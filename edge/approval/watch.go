@@ -37,8 +37,8 @@ func (a *Approvals) Watch(tenant string, f Filter) *Watch {
 	return w
 }
 
-// Next returns what has changed since it was called last, as it stands now: it blocks while that is nothing. anew says
-// that more has changed than a watch has in mind, or that approvals were lost: all is to be listed anew then. It fails
+// Next returns what has changed since it was called last, as it stands now: it blocks while that is nothing. again says
+// that more has changed than a watch has in mind, or that approvals were lost: all is to be listed again then. It fails
 // when ctx is over, and with UNAVAILABLE when the watch or the edge closes.
 func (w *Watch) Next(ctx context.Context) (changed []Approval, anew bool, err error) {
 	for {

@@ -88,7 +88,7 @@ func (f *tokenFile) standing(p *edge.Principal) error {
 func (f *tokenFile) sources() []reload.Source { return []reload.Source{f.file} }
 
 // tokens are the principals of a file. A map's look-up by hash takes
-// time that depends on the hash, which tells nothing: whoever measures it
+// time that depends on the hash, which tells nothing: the one who measures it
 // learns about the hash of a guess, and tokens are 256 random bits, so guesses
 // that share the first bits of a hash with a real token bring it no nearer.
 type tokens struct {

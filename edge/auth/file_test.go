@@ -65,7 +65,7 @@ func TestWrongTokenIsUnauthorizedAndNotRepeated(t *testing.T) {
 	}
 }
 
-// An edge starts with them all the same: they say nothing any more.
+// An edge starts with them nevertheless: they say nothing any more.
 func TestIdsThatNoAgentMayHaveAreToldOfATokenFile(t *testing.T) {
 	line := func(name, agents string) string {
 		return name + " sha256:" + strings.Repeat(name, 64) + " agents=" + agents

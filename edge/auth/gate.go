@@ -185,7 +185,7 @@ func (g *Gate) close() {
 }
 
 // Authenticate returns whom the first way that knows the credentials names. Those that it has seen in the last minute
-// are not verified anew, until anything may have been taken back.
+// are not verified again, until anything may have been taken back.
 func (g *Gate) Authenticate(ctx context.Context, c edge.Credentials) (edge.Principal, error) {
 	if len(c.Token) > MaxToken {
 		return edge.Principal{}, errTooLong

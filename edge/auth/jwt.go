@@ -36,7 +36,7 @@ type JWT struct {
 	fetching fetching // of keys at a URL; as usual but in tests
 }
 
-// given tells whether anything was said of tokens that has no default.
+// given reports whether anything was said of tokens that has no default.
 func (j JWT) given() bool { return j.JWKS+j.SecretFile+j.Issuer+j.Audience != "" }
 
 func (j JWT) faults() error {
@@ -87,7 +87,7 @@ func newJWT(cfg JWT, log *slog.Logger) (*jwtWay, error) {
 	return w, err
 }
 
-// knows tells whether the token looks like a signed one: three parts, the first a JSON object.
+// knows reports whether the token looks like a signed one: three parts, the first a JSON object.
 func (w *jwtWay) knows(c edge.Credentials) bool {
 	return strings.Count(c.Token, ".") == 2 && strings.HasPrefix(c.Token, "ey")
 }
@@ -205,7 +205,7 @@ func (w *jwtWay) principal(c jwt.Claims, others map[string]json.RawMessage) (edg
 	return p, nil
 }
 
-// tenantName tells whether a tenant may be called so.
+// tenantName reports whether a tenant may be called so.
 func tenantName(name string) bool {
 	return name != "" && utf8.RuneCountInString(name) <= agora.MaxIDLength && utf8.ValidString(name) &&
 		!strings.ContainsFunc(name, func(r rune) bool { return !unicode.IsPrint(r) })

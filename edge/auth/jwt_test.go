@@ -257,7 +257,7 @@ func embedded(t *testing.T, s signer, claims map[string]any) string {
 	return compact(t, signing, claims)
 }
 
-// critical returns a good token with an extension that whoever does not know it must refuse.
+// critical returns a good token with an extension that the one who does not know it must refuse.
 func critical(t *testing.T, s signer) string {
 	t.Helper()
 	signing, err := jose.NewSigner(jose.SigningKey{Algorithm: s.algorithm, Key: s.key}, (&jose.SignerOptions{}).WithHeader("crit", []string{"x"}).WithHeader("x", 1))

@@ -64,7 +64,7 @@ func (k keys) standing(p *edge.Principal) error {
 	return nil
 }
 
-// same tells whether both are the same keys, in whichever order.
+// same reports whether both are the same keys, in whichever order.
 func (k keys) same(others keys) bool {
 	missing := func(in keys) func(key) bool {
 		return func(one key) bool {

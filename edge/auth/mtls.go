@@ -84,7 +84,7 @@ func idOf(u *url.URL) (id, tenant string, err error) {
 	return strings.TrimPrefix(u.Path, "/"), u.Host, nil
 }
 
-// literal tells whether an id is one, and not also a pattern.
+// literal reports whether an id is one, and not also a pattern.
 func literal(id string) bool {
 	_, err := agora.ParseOwnID(id)
 	return err == nil && !strings.HasSuffix(id, "*")

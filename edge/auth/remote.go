@@ -37,7 +37,7 @@ func (f fetching) withDefaults() fetching {
 }
 
 // remoteKeys are keys that are fetched. While they can't be, those fetched
-// last go on: whoever has signed with them gets in, and nobody else.
+// last go on: the one who has signed with them gets in, and nobody else.
 type remoteKeys struct {
 	url    string
 	log    *slog.Logger
@@ -141,7 +141,7 @@ func (r *remoteKeys) refresh(ctx context.Context) error {
 	return err
 }
 
-// take notes what a fetch has brought, and tells whether the keys are others now.
+// take notes what a fetch has brought, and reports whether the keys are others now.
 func (r *remoteKeys) take(ctx context.Context, got keys, err error) (changed bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -158,7 +158,7 @@ func (r *remoteKeys) take(ctx context.Context, got keys, err error) (changed boo
 	return changed
 }
 
-// standing tells whether the key that vouched for a principal was in the set fetched last.
+// standing reports whether the key that vouched for a principal was in the set fetched last.
 func (r *remoteKeys) standing(p *edge.Principal) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()

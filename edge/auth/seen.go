@@ -11,13 +11,13 @@ import (
 )
 
 const (
-	seenFor  = time.Minute // for how long credentials are not verified anew
+	seenFor  = time.Minute // for how long credentials are not verified again
 	seenMost = 4096        // credentials of one generation; there are two
 )
 
-// seen remembers whom credentials that were verified of late name: doors whose every request presents some would verify
-// a signature for each. It keeps no credentials, but a hash of them that says nothing outside this process. What it
-// says holds until the credentials end, or anything may have been taken back. Those that are refused are not
+// seen remembers whom credentials that were verified recently name: doors whose every request presents some would
+// verify a signature for each. It keeps no credentials, but a hash of them that says nothing outside this process. What
+// it says holds until the credentials end, or anything may have been taken back. Those that are refused are not
 // remembered, so that nobody can fill it with guesses.
 type seen struct {
 	secret [sha256.Size]byte

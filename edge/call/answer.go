@@ -264,7 +264,7 @@ func refusedStream(m *agora.Message) *agora.Error {
 	return errCancelled
 }
 
-// Close says that the caller waits no more. Where the answer has not come to its end, who was asked is told that nobody
+// Close says that the caller waits no more. Where the answer has not come to its end, who was asked learns that nobody
 // waits, once: at once, or of a call with a name that was not given up when its caller has not made it again in its
 // grace. A request's stream without an end is aborted. It does not block.
 func (a *Answer) Close() {
@@ -296,7 +296,7 @@ func (a *Answer) Close() {
 	}
 }
 
-// codeOf is what who was asked is told of a call that nobody waits for any more; nothing where others have told, or it
+// codeOf is what who was asked learns of a call that nobody waits for any more; nothing where others have told, or it
 // was not asked.
 func codeOf(was stage) agora.Code {
 	switch {

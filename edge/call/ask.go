@@ -84,7 +84,8 @@ func (a *Answer) lookFor(ctx context.Context) (asked presence.Asking, again bool
 	return presence.Unasked, int64(f.Records) >= a.r.cfg.MaxRecords, a.r.cfg.Presence.Calls.AskAgain(ctx, a.call)
 }
 
-// whyOver returns why a call was ended that is made again: its box says so, as soon as whoever has ended it has told.
+// whyOver returns why a call was ended that is made again: its box says so, as soon as the one who has ended it has
+// told.
 func (a *Answer) whyOver(ctx context.Context) error {
 	soon, cancel := context.WithTimeout(ctx, tellTime)
 	defer cancel()
@@ -170,7 +171,7 @@ func (a *Answer) say(ctx context.Context, m agora.Message) error {
 	return err
 }
 
-// key is the request's own in the log: whoever makes the call stores it under this one.
+// key is the request's own in the log: the one who makes the call stores it under this one.
 func (a *Answer) key() string {
 	if !guard.Once {
 		return rand.Text()

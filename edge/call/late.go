@@ -10,7 +10,7 @@ import (
 
 // An answer for which nobody waits any more goes to the mailbox of who asked: by the agent's own edge, as soon as that
 // knows that nobody waits; what has come to the call's box before, or was on its way there, by the edge that has ended
-// the call, and by that of a caller who waited all the same.
+// the call, and by that of a caller who waited nevertheless.
 
 // handBackSoon hands the answer of a call back that nobody waits for, where it has come; else this edge looks once more
 // after a while, as what was on its way to the box has come by then. Should this edge end before, another one looks.

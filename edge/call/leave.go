@@ -132,7 +132,7 @@ func (r *Registry) Cancel(ctx context.Context, tenant string, caller, callee ago
 	return true, r.finish(ctx, r.cfg.Holder, c, agora.StreamAborted)
 }
 
-// finish tells who was asked that nobody waits for its answer, and looks whether that has come all the same.
+// finish tells who was asked that nobody waits for its answer, and looks whether that has come nevertheless.
 func (r *Registry) finish(ctx context.Context, h presence.Holder, c presence.Call, code agora.Code) error {
 	if err := r.tell(ctx, c, code); err != nil {
 		return err
@@ -233,7 +233,7 @@ func (r *Registry) takeDue() []pending {
 	return due
 }
 
-// isTime tells whether presence is to be told what is open, before it forgets.
+// isTime reports whether presence is to be told what is open, before it forgets.
 func (r *Registry) isTime() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()

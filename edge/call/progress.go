@@ -41,9 +41,9 @@ const (
 type requestEvent uint8
 
 const (
-	requestOpens     requestEvent = iota // presence is told of the call
+	requestOpens     requestEvent = iota // presence learns of the call
 	requestStored                        // it is stored, or another edge stores it
-	requestRefused                       // it was refused for good before it could be stored, and is nobody else's
+	requestRefused                       // it was refused permanently before it could be stored, and is nobody else's
 	requestForgotten                     // the call is another's, or over: presence knows of nobody who waits here
 	requestEvents
 )
@@ -61,7 +61,7 @@ func (s requestState) String() string {
 	return [...]string{"unknown", "open", "asked", "unsaid"}[s]
 }
 
-// giveUp is whether a call is given up for good. It only grows.
+// giveUp is whether a call is given up permanently. It only grows.
 type giveUp uint8
 
 const (
@@ -134,7 +134,7 @@ func (p *progress) close() (was stage, first bool) {
 	return p.stage, first
 }
 
-// isGivenUp reports whether a context says that the call is not made again, and takes note of it.
+// isGivenUp reports whether a context says that the call is not made again, and notes it.
 func (p *progress) isGivenUp(ctx context.Context) bool {
 	if ctx.Err() == nil || !errors.Is(context.Cause(ctx), ErrGivenUp) {
 		return false

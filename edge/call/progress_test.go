@@ -40,7 +40,7 @@ func TestARequestIsAskedOrUnsaidOnceAndForAll(t *testing.T) {
 	}
 }
 
-// Who was asked is told of a call that ends without an answer, unless others have told, or it was not asked.
+// Who was asked learns of a call that ends without an answer, unless others have told, or it was not asked.
 func TestWhatWhoWasAskedIsTold(t *testing.T) {
 	aborted := agora.Errorf(agora.StreamAborted, "over")
 	for about, c := range map[string]struct {
@@ -68,7 +68,7 @@ func TestWhatWhoWasAskedIsTold(t *testing.T) {
 	}
 }
 
-// A call is given up for good by its caller's word alone, not as the caller's time is over.
+// A call is given up permanently by its caller's word alone, not as the caller's time is over.
 func TestACallIsGivenUpByItsCallersWord(t *testing.T) {
 	for cause, want := range map[error]giveUp{context.Canceled: notGivenUp, errors.New("gone"): notGivenUp, ErrGivenUp: givenUp} {
 		p := progress{ended: make(chan struct{})}

@@ -33,7 +33,7 @@ type Config struct {
 	Known    func(ctx context.Context, tenant string, id agora.AgentID) (bool, error)
 	Delivers func() error                   // whether the edge may hand on what it has read
 	Valid    func() (at time.Time, ok bool) // the edge's last good lease renewal, and whether the lease still holds
-	// Pressed tells whether the mailbox of an agent is nearly full, or else whether it does not keep up with the
+	// Pressed reports whether the mailbox of an agent is nearly full, or else whether it does not keep up with the
 	// streams of one who writes to it.
 	Pressed    func(from agora.AgentID, to agora.Address) (full, slow bool)
 	MaxAge     time.Duration // of what the log keeps, and of what is known of a call with a name; 10m
@@ -124,7 +124,7 @@ type Request struct {
 	// Box is the call's id, by NewBox; one is made if empty. It is for who needs to know it before.
 	Box string
 	// Complete completes what of Message is not known yet, but for To and what makes its name stand for it: ID, Media,
-	// Dialect and Body. It is called on a goroutine of its own while presence is told of the call, and its error is
+	// Dialect and Body. It is called on a goroutine of its own while presence learns of the call, and its error is
 	// that of the call where the request is to be stored. May be nil.
 	Complete func(ctx context.Context, m *agora.Message) error
 	// Checked says that what Message asks for was looked at already: see edge.Node.Screens.
@@ -150,8 +150,8 @@ func digest(all ...string) string {
 	return hex.EncodeToString(h.Sum(nil)[:20])
 }
 
-// ErrGivenUp ends the context of a caller that gives a call up for good: who was asked is told at once, also of a call
-// with a name, unless others wait for the answer too.
+// ErrGivenUp ends the context of a caller that gives a call up permanently: who was asked is told at once, also of a
+// call with a name, unless others wait for the answer too.
 var ErrGivenUp = errors.New("the call was given up")
 
 // Start stores the request and returns its answer, of which nothing may have come yet. The caller owes it a call of

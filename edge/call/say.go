@@ -92,7 +92,7 @@ func (a *Answer) ready(ctx context.Context, m *agora.Message) error {
 	}
 }
 
-// broken returns why the call goes on no more; nil while it does, though its answer be whole.
+// broken returns why the call continues no more; nil while it does, though its answer be whole.
 func (a *Answer) broken() error {
 	now := a.now()
 	switch {

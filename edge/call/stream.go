@@ -14,7 +14,7 @@ import (
 )
 
 // A request that is a stream goes into a lane of its own, under the box's name in place of a session's: so its parts
-// are stored in order, once, and none behind a hole. Whoever finishes the call elsewhere fences that lane under the
+// are stored in order, once, and none behind a hole. Anyone who finishes the call elsewhere fences that lane under the
 // second epoch, and ends there what is open: so nothing follows, and there is one end.
 
 // stream is a request that is said in parts.

@@ -72,7 +72,7 @@ type Tool struct {
 }
 
 // Answer is what comes back: a whole message, or the parts of a stream; io.EOF behind its end. One goroutine at a time
-// calls Next; Close may be called from any, ends the call where it goes on, and is idempotent. A context that ends by
+// calls Next; Close may be called from any, ends the call where it continues, and is idempotent. A context that ends by
 // [ErrGivenUp] says that the caller does not ask again.
 //
 // An error of Next is a [Failure] where the agent itself has answered that it can't.

@@ -98,7 +98,7 @@ func (o *Outbox) callLocked() {
 
 // Begin locks the outbox, and returns the buffer to which a frame is to be appended, behind what is queued. False says
 // that nothing is queued any more, and nothing is locked; else Commit or CommitLast follows. A connection that takes so
-// little of what it is told that even what is not told in answer has piled up is given up.
+// little of what it learns that even what is not told in answer has piled up is given up.
 func (o *Outbox) Begin() ([]byte, bool) {
 	o.mu.Lock()
 	if o.life == open && o.pending != nil && len(o.pending.B) > overflow*o.writers.Answers {

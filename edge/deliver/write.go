@@ -18,7 +18,7 @@ const (
 )
 
 // write does what a writer was called for: one round for a writer that counts, which comes again where there is more.
-// One that has had to wait, and does not count any more, goes on until there is nothing.
+// One that has had to wait, and does not count any more, continues until there is nothing.
 func (o *Outbox) write(w *Writer) (more bool) {
 	o.mu.Lock()
 	before := o.stage

@@ -216,7 +216,7 @@ func TestAStreamThatLostPartsToRetentionEndsSayingSo(t *testing.T) {
 	a.Expect(`{"type":"cancel","from":"n","stream_id":"s"}`)
 }
 
-// What waited for its turn and is lost nobody gets: the door is told of that, and the sender that it has arrived is
+// What waited for its turn and is lost nobody gets: the door learns of that, and the sender that it has arrived is
 // not.
 func TestAMessageThatIsLostWhileItWaitsIsToldAndNotAcknowledged(t *testing.T) {
 	t.Parallel()

@@ -71,7 +71,7 @@ func (d *Demux) refuse(k key, m *agora.Message) {
 	x.giveUp()
 }
 
-// part hands on what follows in a stream. One that began before what comes here is an exchange all the same; its end
+// part hands on what follows in a stream. One that began before what comes here is an exchange nevertheless; its end
 // alone is none, where that says only that it was given up.
 func (d *Demux) part(v *edge.Delivery) bool {
 	m := v.Message

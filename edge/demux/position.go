@@ -18,7 +18,7 @@ type position struct {
 	unread  byPosition // queues that hold the position back
 }
 
-// begin takes note of a message that is about to be dispatched.
+// begin notes a message that is about to be dispatched.
 func (p *position) begin(seq uint64) {
 	if seq>>agora.SeqShift != p.at>>agora.SeqShift {
 		p.records++
@@ -75,7 +75,7 @@ func (q *queue) unconsumed() (seq uint64, record int64, some bool) {
 	return 0, 0, false
 }
 
-// weigh takes note of what the first unconsumed part of a queue is now. mu is held.
+// weigh notes what the first unconsumed part of a queue is now. mu is held.
 func (p *position) weigh(q *queue) {
 	low, record, some := q.unconsumed()
 	switch {

@@ -68,7 +68,7 @@ func (q *queue) put(v *edge.Delivery) {
 // room returns how many bytes a queue may hold.
 func (d *Demux) room() int { return d.cfg.Queue * d.cfg.Share() / admission.FullShare }
 
-// accept appends a part that follows, or takes note of the end that it is.
+// accept appends a part that follows, or notes the end that it is.
 func (q *queue) accept(v *edge.Delivery, record int64) {
 	m := v.Message
 	if m.Part.Ends() && m.Part != agora.End {

@@ -36,8 +36,8 @@ func (q *queue) read(ctx context.Context) (Part, error) {
 	}
 }
 
-// over returns the error for a reader whose Demux is closed. The next holder of the session goes on, but not where the
-// reader had all, or what was left was dropped: then it is told what its exchange had ended by.
+// over returns the error for a reader whose Demux is closed. The next holder of the session continues, but not where
+// the reader had all, or what was left was dropped: then it is told what its exchange had ended by.
 func (q *queue) over() error {
 	q.demux.mu.Lock()
 	defer q.demux.mu.Unlock()
@@ -177,7 +177,7 @@ func (q *queue) caught(ds []edge.Delivery, pos uint64) (over *edge.Catchup, lost
 	return over, lost
 }
 
-// passes takes note of one message of the log.
+// passes notes one message of the log.
 func (q *queue) passes(v *edge.Delivery) {
 	m := v.Message
 	switch {

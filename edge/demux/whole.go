@@ -56,7 +56,7 @@ func (d *Demux) ushers() {
 	}
 }
 
-// lose takes note of a gap where the backlog reads the log: the messages that waited there are lost, so nobody is told
+// lose notes a gap where the backlog reads the log: the messages that waited there are lost, so nobody is told
 // that they have arrived. What is not dispatched yet comes live, or is in a gap that does: the backlog reads no
 // further. lost is what the door is to be told. mu is held.
 func (d *Demux) lose(gap *agora.Message) (lost []edge.Delivery) {

@@ -60,7 +60,7 @@ func New(cfg Config) *Directory {
 	return d
 }
 
-// Close drops all replicas, and waits for their goroutines. Whoever asks from now on gets UNAVAILABLE.
+// Close drops all replicas, and waits for their goroutines. Anyone who asks from now on gets UNAVAILABLE.
 func (d *Directory) Close() {
 	d.mu.Lock()
 	d.closed = true

@@ -26,7 +26,7 @@ type Change struct {
 const changesAtOnce = 256
 
 // Watch tells of what changes in a tenant's directory: first of all agents that are there, as Added. Of each agent its
-// changes come in order, and each once. Who is slow to ask is told how an agent is now and not how it was in between;
+// changes come in order, and each once. Who is slow to ask learns how an agent is now and not how it was in between;
 // so what waits for it is bounded by the number of agents. Its methods are for one goroutine, but for Close.
 type Watch struct {
 	r     *replica

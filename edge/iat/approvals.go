@@ -116,7 +116,7 @@ func filterOf(x *web.Exchange) (f approval.Filter, err error) {
 	return f, nil
 }
 
-// maySee tells whether who asks may see an approval: who may decide it, or be its asker or its addressee.
+// maySee reports whether who asks may see an approval: who may decide it, or be its asker or its addressee.
 func maySee(a *edge.Actor, q *approval.Approval) bool {
 	return a.MayDecide(q.Agent, q.To) == nil || a.Principal().May(q.Agent) || a.Principal().May(q.To)
 }
@@ -256,7 +256,7 @@ func decider(x *web.Exchange, q *approval.Approval) (string, error) {
 }
 
 // watchApprovals answers with an event for each approval that is there, and for each change. Who is too slow for that
-// begins anew.
+// begins again.
 func (a *approvals) watch(x *web.Exchange, f approval.Filter) error {
 	w := a.all.Watch(x.Actor.Principal().Tenant, f)
 	defer w.Close()

@@ -85,7 +85,7 @@ func (s *site) ask(t testing.TB, c call) answer {
 // start makes a request whose answer comes later.
 func (s *site) start(t testing.TB, c call) <-chan answer {
 	t.Helper()
-	ctx, cancel := context.WithCancel(context.Background()) // whoever waits for the answer waits for no longer than it may
+	ctx, cancel := context.WithCancel(context.Background()) // the one who waits for the answer waits for no longer than it may
 	got := make(chan answer, 1)
 	var work sync.WaitGroup
 	t.Cleanup(func() {
@@ -99,7 +99,7 @@ func (s *site) start(t testing.TB, c call) <-chan answer {
 // post is a call that POSTs an envelope.
 func post(edge int, envelope string) call { return call{edge: edge, path: "/a2a", body: envelope} }
 
-// events is c for whoever accepts events.
+// events is c for the one who accepts events.
 func (c call) events() call {
 	c.headers = map[string]string{"Accept": "text/event-stream"}
 	return c

@@ -21,7 +21,7 @@ import (
 // Headers of the answer to who opens a downlink.
 const (
 	tokenHeader = "Agora-Resume-Token" // with which the agent takes its own downlink over: ?resume_token=
-	seqHeader   = "Agora-Last-Seq"     // position after which delivery goes on
+	seqHeader   = "Agora-Last-Seq"     // position after which delivery continues
 )
 
 // events is the downlink of an agent: what it is sent, as events whose ids are positions. It waits on a small stack, as

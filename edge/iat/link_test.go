@@ -9,7 +9,7 @@ import (
 )
 
 // The credentials of an agent end its request and its session, each by itself. Where the request was first, what the
-// session says is not told any more: whoever ends the request is to tell it.
+// session says is not told any more: the one who ends the request is to tell it.
 func TestALinkThatEndsAlreadyKeepsTheReasonThatItHas(t *testing.T) {
 	d := new(Door)
 	d.writers.Linger = time.Hour

@@ -103,7 +103,7 @@ func (d *Door) turnOut(x *web.Exchange, e *agora.Error) error {
 	defer c.Close()
 	d.stats.Errors.Count(e.Code)
 	end := time.Now().Add(writeTime)
-	_ = c.SetWriteDeadline(end) // whoever has gone needs no word
+	_ = c.SetWriteDeadline(end) // the one who has gone needs no word
 	_ = c.WriteMessage(websocket.TextMessage, iat.AppendFault(nil, d.says(), e))
 	_ = c.WriteControl(websocket.CloseMessage, websocket.FormatCloseMessage(closeExists, e.Message), end)
 	return nil
@@ -307,7 +307,8 @@ func (b bySession) do(ctx context.Context, c edge.Command) error { return b.Do(c
 // errorsFor is in what time errors are counted that end a socket.
 const errorsFor = 10 * time.Second
 
-// refuse tells the agent what was wrong. It returns false where that was too often of late: the socket is to be closed.
+// refuse tells the agent what was wrong. It returns false where that was too often recently: the socket is to be
+// closed.
 func (p *peer) refuse(err error) bool {
 	code := agora.AsError(err).Code
 	p.door.stats.Errors.Count(code)

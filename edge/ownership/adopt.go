@@ -130,7 +130,7 @@ func (d *adoptions) due(ctx context.Context) error {
 	return nil
 }
 
-// keep adopts an orphan in the background, unless another edge dials it, or this one has of late.
+// keep adopts an orphan in the background, unless another edge dials it, or this one has recently.
 func (d *adoptions) keep(ctx context.Context, o presence.Orphan) error {
 	at := agora.ToAgent(o.Tenant, o.Agent)
 	if !d.cfg.Adopts(o) || !d.begin(at, o.Epoch, true) {

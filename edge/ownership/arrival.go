@@ -49,7 +49,7 @@ func (r *arrivals) mayHold(at agora.Address, epoch uint64) bool {
 	return slices.ContainsFunc(r.all[at], func(a *Arrival) bool { return a.asked || a.epoch == epoch })
 }
 
-// supersede notes that another holder is told that nothing of an agent from before an epoch is left here.
+// supersede notes that another holder learns that nothing of an agent from before an epoch is left here.
 func (r *arrivals) supersede(at agora.Address, before uint64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

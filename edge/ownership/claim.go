@@ -45,7 +45,7 @@ func (k *claimer) claim(ctx context.Context, req *presence.ClaimRequest, a *Arri
 			return claim, BelongsElsewhere(req.Agent)
 		case errors.Is(err, presence.ErrWrongToken):
 			return claim, agora.Errorf(agora.InvalidRequest, "resume_token is not that of the session, which goes on for who registers without one")
-		case time.Since(begun) < 2*k.cfg.Lease && awaitsRebuild(ctx, err): // whoever holds the id will have told so by then
+		case time.Since(begun) < 2*k.cfg.Lease && awaitsRebuild(ctx, err): // the one who holds the id will have told so by then
 		case err != nil:
 			return claim, agora.AsError(err)
 		default:

@@ -30,7 +30,7 @@ type Config struct {
 	Superseded func(error)                                  // told, at most once, that another edge has taken the id and the lease; must not block
 	SweepCalls func(context.Context) error                  // ends what callers at dead edges have asked
 	Adopts     func(presence.Orphan) bool                   // whether this edge can dial an agent
-	Adopt      func(context.Context, presence.Orphan) error // dials an agent and goes on with its session; ErrAdopted where another edge does
+	Adopt      func(context.Context, presence.Orphan) error // dials an agent and continues with its session; ErrAdopted where another edge does
 
 	Context context.Context // ends when the edge is closed
 	Go      func(func())    // runs what the edge waits for when it is closed; nothing after that
@@ -70,11 +70,11 @@ type Peers interface {
 	Probe(ctx context.Context, h presence.Holder, at agora.Address, epoch uint64) (alive, leaving bool, err error)
 	// HandOver asks whether nothing of an agent from before an epoch is left, and whether nothing was given up.
 	HandOver(ctx context.Context, h presence.Holder, at agora.Address, epoch uint64) (done, clean bool, err error)
-	// End has the session of an epoch ended for good.
+	// End has the session of an epoch ended permanently.
 	End(ctx context.Context, h presence.Holder, at agora.Address, epoch uint64, why Ending) error
 }
 
-// Ending is why a session is ended for good that an edge has dialled.
+// Ending is why a session is ended permanently that an edge has dialled.
 type Ending string
 
 // The endings.

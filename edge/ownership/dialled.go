@@ -73,7 +73,7 @@ func (d *dialled) answers(ctx context.Context, o presence.Orphan) bool {
 	return alive
 }
 
-// end ends a dialled session for good, by the edge that holds it where one does. ErrDeposed where it goes on under
+// end ends a dialled session permanently, by the edge that holds it where one does. ErrDeposed where it continues under
 // another claim, or is over.
 func (d *dialled) end(ctx context.Context, o presence.Orphan, why Ending) error {
 	if o.Phase == presence.Active {

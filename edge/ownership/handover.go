@@ -57,7 +57,7 @@ func (d *handovers) await(ctx context.Context, c presence.Claim) error {
 // handedOver reports whether a past holder is done with an agent, and how; where it is not, it takes a moment. One that
 // does not answer is gone when its lease is over, and before that when two
 // things come together: no server of the log knows anybody under its name, and it has left out
-// two renewals. An edge that is only cut off from the log goes on renewing, and one that is only
+// two renewals. An edge that is only cut off from the log continues renewing, and one that is only
 // frozen keeps its name. Should one be cut off from both and live, its agents get nothing from
 // it until it has looked after its claims (see claims.mayDeliver). All of this is seen after the claim was made.
 func (d *handovers) handedOver(ctx context.Context, c presence.Claim, p presence.Past, s *absence) (gone, clean bool) {

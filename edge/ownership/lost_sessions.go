@@ -17,8 +17,8 @@ import (
 // A session that presence has lost, and whose edge has died, is swept by nobody: only the log knows what it had open.
 // So once presence is whole again an edge looks through the log, and ends what is open of sessions that presence does
 // not know. That is still to be done stands in presence's mark from the moment it is set, until somebody has finished:
-// whoever dies in the midst of it, other edges, or those started later, see so with their next renewal. The first edge
-// of a cluster does it too: it can't tell a new one from one in which everything but the log has ended.
+// the one who dies in the midst of it, other edges, or those started later, see so with their next renewal. The first
+// edge of a cluster does it too: it can't tell a new one from one in which everything but the log has ended.
 
 // lostSessionsName is the name under which an edge answers that looks through the log now: one does at a time, mostly.
 // More do no harm.
@@ -116,8 +116,8 @@ func (o *lostSessionSearch) end(lanes []broker.Unended) error {
 // endOne ends a lane, if its session is lost. Presence is asked right before, by the session: that of an agent which is
 // there again is another one. The lane is fenced under an epoch younger than any holder's before, the highest in the
 // log included, should the new server's clock be behind the lost one's, and older than any to come: it is given by the
-// same clock. So whoever was cut off for so long that its session was given up here finds its lanes taken, and ends as
-// edge.Session.laneLost says.
+// same clock. So the one who was cut off for so long that its session was given up here finds its lanes taken, and ends
+// as edge.Session.laneLost says.
 func (o *lostSessionSearch) endOne(l broker.Unended) error {
 	o.mu.Lock()
 	_, known := o.known[l.Session]

@@ -148,9 +148,9 @@ func (o *Owner) Reassert(ctx context.Context, h presence.Held) (held bool, err e
 	return err == nil && len(found.Deposed) == 0, err
 }
 
-// Asserted counts how often sessions were written to presence again, each as it stood then. Who changes presence before
-// the session, as a join does, compares the counts from before and after: where they differ presence may lack the
-// change, and the session is to be written once more.
+// Asserted counts how often sessions were written to presence again, each as it stood then. Anyone who changes presence
+// before the session, as a join does, compares the counts from before and after: where they differ presence may lack
+// the change, and the session is to be written once more.
 func (o *Owner) Asserted() uint64 { return o.claims.asserted.Load() }
 
 // Return lets go of a claim that nobody waits for any more: it stays in its grace.
@@ -168,7 +168,7 @@ func (o *Owner) HandOver(ctx context.Context, at agora.Address, epoch uint64) (d
 	return handOver(ctx, o.cfg.Sessions.Of(at, epoch))
 }
 
-// Reap ends a session for good that is ending, whichever edge had it: every open stream of it is aborted in its
+// Reap ends a session permanently that is ending, whichever edge had it: every open stream of it is aborted in its
 // receiver's log, it leaves its spaces, and the id is free. flushed says that its last edge has ended its lanes
 // already. It returns when the session is over; nil also where somebody else has ended it.
 func (o *Owner) Reap(ctx context.Context, tenant string, id agora.AgentID, flushed bool) error {
@@ -209,10 +209,10 @@ func (o *Owner) Register(ctx context.Context, r presence.Registration, lasts tim
 type Withdrawal struct {
 	owner *Owner
 	claim presence.Claim
-	over  bool // no session goes on
+	over  bool // no session continues
 }
 
-// Withdraw ends a registration before its time; a session of the agent goes on. The caller calls Finish then.
+// Withdraw ends a registration before its time; a session of the agent continues. The caller calls Finish then.
 // AGENT_NOT_FOUND where there is none, AGENT_EXISTS where it is another principal's, UNAVAILABLE.
 func (o *Owner) Withdraw(ctx context.Context, tenant, principal string, id agora.AgentID) (*Withdrawal, error) {
 	c, over, err := o.cfg.Presence.Registrations.Withdraw(ctx, tenant, principal, id)
@@ -268,14 +268,14 @@ func (o *Owner) HasLost(ctx context.Context, s presence.Orphan) bool {
 	return o.handovers.hasLost(ctx, s)
 }
 
-// EndDialled ends a session for good whose connection an edge has dialled, as its agent has said goodbye.
-// presence.ErrDeposed where it goes on under another claim, or is over.
+// EndDialled ends a session permanently whose connection an edge has dialled, as its agent has said goodbye.
+// presence.ErrDeposed where it continues under another claim, or is over.
 func (o *Owner) EndDialled(ctx context.Context, s presence.Orphan) error {
 	return o.dialled.end(ctx, s, Departed)
 }
 
 // EndFailed ends the session of an agent that an edge has dialled, as the agent has failed. With unlessAlive it stays
-// where the agent gives a sign of life. It returns false where it stays, or goes on under another claim.
+// where the agent gives a sign of life. It returns false where it stays, or continues under another claim.
 // AGENT_NOT_FOUND where there is no such session, UNAVAILABLE.
 func (o *Owner) EndFailed(ctx context.Context, tenant string, id agora.AgentID, unlessAlive bool) (ended bool, err error) {
 	s, is, err := o.cfg.Presence.Dials.Find(ctx, tenant, id)
@@ -288,7 +288,7 @@ func (o *Owner) EndFailed(ctx context.Context, tenant string, id agora.AgentID, 
 		return false, nil
 	}
 	err = o.dialled.end(ctx, s, Departed)
-	if errors.Is(err, presence.ErrDeposed) { // it goes on under another claim
+	if errors.Is(err, presence.ErrDeposed) { // it continues under another claim
 		return false, nil
 	}
 	return err == nil, err

@@ -26,7 +26,7 @@ type rebuild struct {
 
 // follow follows whether presence is whole. Where it is not, it has lost everything: every edge finds so with its next
 // renewal and tells it again of what it holds. When a lease is over since this edge found out, all that live have done
-// so, and it is whole again. Where presence loses everything once more meanwhile, all that begins anew: what was told
+// so, and it is whole again. Where presence loses everything once more meanwhile, all that begins again: what was told
 // is gone, too. An edge finds so where its lease was gone, or the gathering under which it has told. untold says that
 // this edge has not just told all it holds. The loop of renewals alone calls it.
 func (r *rebuild) follow(ctx context.Context, whole, untold bool) error {
@@ -86,7 +86,7 @@ func (r *rebuild) beginWhole(ctx context.Context) (whole bool, err error) {
 
 // isFirstEdge reports whether no other edge answers that has known presence whole: then nobody holds anything that
 // could be told again, as in a cluster that is new. Interest spreads asynchronously between servers, so it asks more
-// than once. One that was asked and does not answer in time, as it is frozen, is there all the same.
+// than once. One that was asked and does not answer in time, as it is frozen, is there nevertheless.
 func (r *rebuild) isFirstEdge(ctx context.Context) bool {
 	for range 3 {
 		soon, cancel := context.WithTimeout(ctx, r.cfg.Lease/5)

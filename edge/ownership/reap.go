@@ -21,7 +21,7 @@ const (
 	laneWorkers  = 16 // lanes of one session that are ended at the same time
 )
 
-// reaper ends sessions for good that nobody goes on with.
+// reaper ends sessions permanently that nobody continues with.
 type reaper struct {
 	cfg        *Config
 	lease      *Lease
@@ -87,9 +87,9 @@ func (r *reaper) all(ending []presence.Claim) bool {
 	return !failed.Load()
 }
 
-// reap ends a session for good: every open stream of it is aborted in its receiver's log, it leaves its spaces, and the
-// id is free for a new session. Without a session, a registration that is over ends so. flushed says that its last edge
-// has done so with its lanes already: that is all of them, unless an edge before it died and left some behind.
+// reap ends a session permanently: every open stream of it is aborted in its receiver's log, it leaves its spaces, and
+// the id is free for a new session. Without a session, a registration that is over ends so. flushed says that its last
+// edge has done so with its lanes already: that is all of them, unless an edge before it died and left some behind.
 func (r *reaper) reap(ctx context.Context, tenant string, id agora.AgentID, flushed bool) error {
 	err := r.once(ctx, tenant, id, flushed)
 	if errors.Is(err, presence.ErrDeposed) {

@@ -23,7 +23,7 @@ func (s *status) announce(c presence.Claim, status agora.AgentStatus) {
 	})
 }
 
-// tell tells agent.status what has become of an agent. Who asks this edge for the directory sees it already.
+// tell tells agent.status what has become of an agent. Anyone who asks this edge for the directory sees it already.
 func (s *status) tell(ctx context.Context, c presence.Claim, status agora.AgentStatus) error {
 	s.cfg.Directory.Touch(c.Tenant, c.Agent)
 	return s.cfg.Hub.AnnounceStatus(ctx, c, status)

@@ -113,7 +113,7 @@ func (d *dialer) ask(ctx context.Context, e relay, src, to peer.ID) (network.Str
 }
 
 // mayDial decides where the host dials peers: edges at what they announce, and everything else as the settings allow,
-// whoever is said to be there. What goes through a relay is dialled there.
+// the one who is said to be there. What goes through a relay is dialled there.
 func (d *dialer) mayDial(p peer.ID, a ma.Multiaddr) bool {
 	if _, err := a.ValueForProtocol(ma.P_CIRCUIT); err == nil {
 		return true

@@ -119,7 +119,7 @@ func (c *conn) beStranger(ctx context.Context) error {
 }
 
 // letIn notes that a stream of the peer was let in, which speaks as an actor: it is no stranger then. Where there is no
-// place for it, it goes on as one, for as long as it may.
+// place for it, it continues as one, for as long as it may.
 func (c *conn) letIn(a *edge.Actor) {
 	if c == nil || a == nil {
 		return

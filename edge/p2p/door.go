@@ -1,5 +1,6 @@
-// Package p2p is the door for peers of libp2p: a host that offers cards and handoffs, and relays circuits to peers that have reserved a place at this edge or at another
-// one. Agents of other dialects are peers there as well, whose circuits the edge ends itself. No rule of the relay of messages lives here.
+// Package p2p is the door for peers of libp2p: a host that offers cards and handoffs, and relays circuits to peers that
+// have reserved a place at this edge or at another one. Agents of other dialects are peers there as well, whose
+// circuits the edge ends itself. No rule of the relay of messages lives here.
 package p2p
 
 import (
@@ -141,7 +142,7 @@ func (d *Door) serve() error {
 	if err := d.host.Listen(d.cfg.Listen...); err != nil {
 		return err
 	}
-	if err := d.relays.put(d.ctx); err != nil { // so that who finds the edge ready is told of it
+	if err := d.relays.put(d.ctx); err != nil { // so that who finds the edge ready learns of it
 		d.cfg.Log.Debug("other edges were not told where this one is reached", "err", err)
 	}
 	d.work.Go(d.relays.announce)
@@ -166,7 +167,8 @@ func (d *Door) ID() peer.ID { return d.host.ID() }
 // Addresses returns where the edge is reached, each with its peer id.
 func (d *Door) Addresses() []string { return p2phost.Whole(d.host) }
 
-// Edges returns the edges of the cluster as libp2p reaches them, this one first. It asks presence; while that is away the others are as they were known.
+// Edges returns the edges of the cluster as libp2p reaches them, this one first. It asks presence; while that is away
+// the others are as they were known.
 func (d *Door) Edges(ctx context.Context) Edges { return d.registry.list(ctx) }
 
 // Mount adds the door's paths to a mux:

@@ -8,7 +8,7 @@ import (
 )
 
 // Drain takes no reservations and makes no circuits any more, and closes the connections of peers that other edges are
-// not, in groups over the time that ctx has. It returns when none is left, or ctx is over. Who asks for edges to
+// not, in groups over the time that ctx has. It returns when none is left, or ctx is over. Anyone who asks for edges to
 // connect to is not named this one any more. Circuits that are under way go on until their peer's turn comes.
 func (d *Door) Drain(ctx context.Context) {
 	d.drains.Store(true)

@@ -139,7 +139,7 @@ func writeStatus(s network.Stream, status pbv2.Status, limit *pbv2.Limit) error 
 	return err
 }
 
-// limit is what a circuit is told that it may.
+// limit is what a circuit learns that it may.
 func (h *hop) limit() *pbv2.Limit {
 	c := &h.cfg.Relay
 	return &pbv2.Limit{Duration: proto.Uint32(uint32(c.Duration / time.Second)), Data: proto.Uint64(uint64(c.Data))}
@@ -243,8 +243,8 @@ func (h *hop) refuse(s network.Stream, status pbv2.Status, done func()) {
 	h.answer(s, status)
 }
 
-// here has the library connect a peer, src, with one that has reserved a place here. The circuit goes on behind it, and
-// done is called when it is over.
+// here has the library connect a peer, src, with one that has reserved a place here. The circuit continues behind it,
+// and done is called when it is over.
 func (h *hop) here(s network.Stream, said []byte, src peer.ID, done func()) {
 	here := &h.stats.Here
 	here.Add(1)

@@ -65,7 +65,7 @@ func TestAPeerIsReachedThroughEveryEdgeWhereverItHasReserved(t *testing.T) {
 	}
 }
 
-// callers has a peer refuse circuits, and returns what it is told of whose they are.
+// callers has a peer refuse circuits, and returns what it learns of whose they are.
 func (h *host) callers() <-chan peer.ID {
 	of := make(chan peer.ID, 1)
 	h.SetStreamHandler(proto.ProtoIDv2Stop, func(s network.Stream) {

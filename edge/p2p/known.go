@@ -21,7 +21,7 @@ const (
 	answerTime = 3 * time.Second
 )
 
-// known is what presence knows of peers, as it was found of late. Those that are nobody are kept apart: however many
+// known is what presence knows of peers, as it was found recently. Those that are nobody are kept apart: however many
 // come, they push out none that is somebody.
 type known struct {
 	*shared
@@ -42,7 +42,7 @@ type finding struct {
 func (f *finding) is() bool { return f.Bound != nil || len(f.At) > 0 }
 
 // find returns what presence knows of a peer: found up to a second ago, or up to a minute ago while presence is away.
-// UNAVAILABLE beyond. That a peer is nobody is asked anew a few times a second.
+// UNAVAILABLE beyond. That a peer is nobody is asked again a few times a second.
 func (k *known) find(ctx context.Context, p peer.ID) (presence.Peer, error) {
 	last, has := k.last(p)
 	fresh := has && time.Since(last.at) < freshTime

@@ -148,7 +148,7 @@ func TestNoOtherRegistrationGivesAnAgentAPeer(t *testing.T) {
 	}
 }
 
-// A peer that has proven nothing is reached all the same where its agent says that it is, as long as it is nobody
+// A peer that has proven nothing is reached nevertheless where its agent says that it is, as long as it is nobody
 // else's.
 func TestAnAgentIsReachedAtAPeerThatItHasOnlyNamed(t *testing.T) {
 	t.Parallel()

@@ -13,7 +13,7 @@ type replayed struct {
 	network.Stream
 	of     peer.ID      // whose it is
 	said   []byte       // that is read again
-	told   func([]byte) // is told of the message that is written, before its peer is; nil for a stream that becomes a circuit
+	told   func([]byte) // learns of the message that is written, before its peer is; nil for a stream that becomes a circuit
 	held   []byte       // of that message, until it is whole
 	closed func()       // called once when the stream is closed or reset; may be nil
 	once   sync.Once

@@ -128,7 +128,8 @@ func noise(n uint16) string {
 	return "\x13/multistream/1.0.0\n\x07/noise\n" + string(binary.BigEndian.AppendUint16(nil, n))
 }
 
-// unfinished is what strangers begin at the port of libp2p and don't end. Who has credentials is served all the same.
+// unfinished is what strangers begin at the port of libp2p and don't end. Anyone who has credentials is served
+// nevertheless.
 var unfinished = []struct {
 	name  string
 	door  p2p.Config
@@ -184,7 +185,7 @@ func TestWhatStrangersLeaveUnfinishedShutsNobodyOut(t *testing.T) {
 	}
 }
 
-// Who asks comes before what is asked: of a stranger's request nothing is read.
+// Anyone who asks comes before what is asked: of a stranger's request nothing is read.
 func TestAStrangerIsRefusedUnread(t *testing.T) {
 	t.Parallel()
 	s := open(t, setup{Options: agoratest.Options{Edges: 1, Node: edge.Config{Auth: folk{}}}})
@@ -193,7 +194,7 @@ func TestAStrangerIsRefusedUnread(t *testing.T) {
 		if _, err := io.WriteString(st, `{"method":"GET","path":"/a","input_data":"`+strings.Repeat("x", 100_000)); err != nil {
 			t.Fatal(err)
 		}
-		if b, err := io.ReadAll(st); err != nil || !bytes.Contains(b, []byte(`"code":403`)) { // while its request goes on
+		if b, err := io.ReadAll(st); err != nil || !bytes.Contains(b, []byte(`"code":403`)) { // while its request continues
 			t.Errorf("%s is answered %s, %v", protocol, b, err)
 		}
 		_ = st.Reset()

@@ -70,7 +70,7 @@ func parsePattern(text string) (pattern, error) {
 	return p, nil
 }
 
-// match tells whether the pattern stands for s, asked by who has a name. It
+// match reports whether the pattern stands for s, asked by who has a name. It
 // allocates nothing, and takes at most the product of both lengths.
 func (p pattern) match(s, who string) bool {
 	at, back, from := 0, -1, 0 // back: the piece behind the last star; from: where that was tried last
@@ -102,7 +102,7 @@ func (p pattern) match(s, who string) bool {
 	}
 }
 
-// covers tells whether the pattern says in so many words what s begins with, up to its first dot.
+// covers reports whether the pattern says in so many words what s begins with, up to its first dot.
 func (p pattern) covers(s string) bool {
 	head := s[:strings.IndexByte(s, '.')+1]
 	return len(p) > 0 && p[0].kind == literal && head != "" && strings.HasPrefix(p[0].text, head)

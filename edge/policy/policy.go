@@ -58,7 +58,7 @@ type Rules struct{ rules []*rule }
 // Len returns how many rules there are.
 func (r *Rules) Len() int { return len(r.rules) }
 
-// applies tells whether the rule speaks of a subject.
+// applies reports whether the rule speaks of a subject.
 func (r *rule) applies(s Subject) bool {
 	if r.names != nil && !r.names.match(s.Name, s.Name) || r.tenants != nil && !r.tenants.match(s.Tenant, s.Name) {
 		return false
@@ -114,14 +114,14 @@ func (r *Rules) Grant(s Subject, scope *Scope) *Grant {
 	return g
 }
 
-// Ruled tells whether there are rules, so that what they don't allow is forbidden.
+// Ruled reports whether there are rules, so that what they don't allow is forbidden.
 func (g *Grant) Ruled() bool { return g != nil && g.ruled }
 
 // Refuses returns why the subject may not do something to what has a name;
 // empty when it may. It allocates nothing when it may.
 func (g *Grant) Refuses(v Verb, what string) string { return g.refuses(v, what, false) }
 
-// RefusesSpace is [Grant.Refuses] for a space; system tells whether it is one of the cluster's own kinds.
+// RefusesSpace is [Grant.Refuses] for a space; system reports whether it is one of the cluster's own kinds.
 func (g *Grant) RefusesSpace(v Verb, space string, system bool) string {
 	return g.refuses(v, space, system)
 }

@@ -73,7 +73,7 @@ func (s *Sender) missed() {
 // Route returns where a message of the agent's goes: the answer of a call into its box, as does that the agent cancels
 // a stream which is its request; everything else where it is addressed. It takes two round trips to presence when the
 // agent replies for the first time to something that it was not handed here, or cancels that, and when it answers what
-// may have been ended unheard. An error is UNAVAILABLE: presence can't tell whether somebody waits for the answer.
+// may have been ended unheard. An error is UNAVAILABLE: presence can't report whether somebody waits for the answer.
 func (s *Sender) Route(ctx context.Context, m *agora.Message) (to agora.Address, err error) {
 	if m.Kind != agora.Reply && m.Part != agora.Cancel || m.To.IsSpace() {
 		return m.To, nil
@@ -197,7 +197,7 @@ func (s *Sender) turns(to agora.Address, n uint64) bool {
 	return s.boxes != nil && n > 0 && !to.IsSpace() && s.numbers.moves(to)
 }
 
-// Continuation is how a part of an answer goes on with what its agent has said before.
+// Continuation is how a part of an answer continues with what its agent has said before.
 type Continuation uint8
 
 // The continuations of [Sender.Continue].
@@ -209,7 +209,7 @@ const (
 	NotOpen                     // not: its stream has ended
 )
 
-// Continue tells how a part goes on with the agent's answer to a request of m.To's, which m.Meta.Parent names: so is
+// Continue tells how a part continues with the agent's answer to a request of m.To's, which m.Meta.Parent names: so is
 // its stream called. A part that belongs to a stream is made one of that: a whole answer is its end. waits tells that
 // somebody waits for what becomes of the part.
 func (s *Sender) Continue(m *agora.Message, waits bool) Continuation {

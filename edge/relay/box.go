@@ -99,7 +99,7 @@ func without(all []*box, x *box) []*box {
 	return all
 }
 
-// resume goes on with an answer that an earlier holder of the session has begun.
+// resume continues with an answer that an earlier holder of the session has begun.
 func (b *boxes) resume(to agora.Address, stream string) {
 	x := b.all[to.Space]
 	if x == nil {
@@ -253,8 +253,8 @@ func (b *boxes) unsure(m *agora.Message) *box {
 	return nil
 }
 
-// takes tells whether a reply may be the box's answer: it has none yet, or this one, said again, and is no stream where
-// the answer has to be whole. Nobody answers a request whose stream was given up: a later one may have its name.
+// takes reports whether a reply may be the box's answer: it has none yet, or this one, said again, and is no stream
+// where the answer has to be whole. Nobody answers a request whose stream was given up: a later one may have its name.
 func (x *box) takes(m *agora.Message) bool {
 	if x.whole && m.Part != agora.Whole {
 		return false

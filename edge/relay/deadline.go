@@ -34,7 +34,7 @@ func (s *streamSet) unasked(to agora.Address, request string, m *agora.Message) 
 	}
 }
 
-// late tells whether nobody waits for a reply any more: of a request that failed, as its time was over before.
+// late reports whether nobody waits for a reply any more: of a request that failed, as its time was over before.
 func (s *streamSet) late(to agora.Address, request string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -75,7 +75,7 @@ func (s *streamSet) undelivered(to agora.Address, frame string) {
 
 // expired tells both ends that a deadline has passed. The record in the lane
 // decides of a stream: one that has ended meanwhile has not timed out. While the log can't be reached the sender is
-// told all the same, of a stream once that is sure.
+// told nevertheless, of a stream once that is sure.
 func (s *streamSet) expired(k streamKey, st *stream, request bool) {
 	s.mu.Lock()
 	current := s.open[k]

@@ -10,7 +10,7 @@ import (
 	"github.com/agora-relay/agora/presence"
 )
 
-// Presence that went back to an older copy does not know the claim. It is told of it again, and the part is tried once
+// Presence that went back to an older copy does not know the claim. It learns of it again, and the part is tried once
 // more: taken for one of a stream that was answered for, it would be gone without a word.
 func TestAPartThatIsTriedAgainOnceTheClaimIsKnownIsAnswered(t *testing.T) {
 	b := newBench(t)

@@ -2,7 +2,7 @@ package relay
 
 import "github.com/agora-relay/agora"
 
-// Heard takes note of a message that has come to the agent, before the agent is given it: what it says of the agent's
+// Heard notes a message that has come to the agent, before the agent is given it: what it says of the agent's
 // own streams, of its requests, and of the answers that it owes. dropped says that the message is of a stream that the
 // agent has cancelled. Heard returns false where there is nothing to tell the agent: a cancel of a stream that had come
 // to its end, the word that nobody waits for an answer which the agent has given, a receipt for another session. Where

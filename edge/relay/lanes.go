@@ -18,7 +18,7 @@ type lane struct {
 	paused bool      // Pressed was told; guarded by its laneSet's mu, as the next three
 	using  int       // messages on their way into it
 	idle   time.Time // since when none is
-	aside  bool      // it was put aside: another one goes on in its place
+	aside  bool      // it was put aside: another one continues in its place
 	last   uint64    // stream sequence of the last stored record; used on the broker's goroutine alone
 }
 
@@ -207,7 +207,7 @@ func (s *laneSet) closeAll() {
 }
 
 // Bounds of the lanes that a sender keeps open. A lane is a few kilobytes; one that was put
-// aside is a few words, and goes on as if it had stayed.
+// aside is a few words, and continues as if it had stayed.
 const (
 	laneIdle  = 3 * time.Minute // without a message, before a lane is put aside: longer than anything of it can be said again under its id
 	laneTrim  = 30 * time.Second
@@ -216,7 +216,7 @@ const (
 	maxParked = 16384 // put aside; beyond it some are forgotten, and lanes not known then begin as an heir's do: by reading the log
 )
 
-// mayHaveUsed tells whether the session may have sent something to an address before; mu is held.
+// mayHaveUsed reports whether the session may have sent something to an address before; mu is held.
 func (s *laneSet) mayHaveUsed(to agora.Address) bool {
 	_, used := s.used[to]
 	_, parked := s.parked[to]

@@ -15,7 +15,7 @@ import (
 // nextLanes is how many lanes NextNumbers looks at: each is fenced, and the log is read for it.
 const nextLanes = 16
 
-// NextNumbers returns, for a session that goes on, the number behind the highest that its agent has used towards each
+// NextNumbers returns, for a session that continues, the number behind the highest that its agent has used towards each
 // addressee; those with open streams come first, at most 16 in all. It blocks for as long as the log takes, and leaves
 // out what is not known when ctx is over. For a Sender that has sent nothing yet.
 func (s *Sender) NextNumbers(ctx context.Context) map[agora.Address]uint64 {
@@ -81,7 +81,7 @@ func (n *numbering) of(to agora.Address) *numbers {
 }
 
 // follows returns an error where a number is beyond one that is waited for. Else that is waited for no more, and
-// follows returns the streams that lack a part for good.
+// follows returns the streams that lack a part permanently.
 //
 // A client that takes RATE_LIMITED for the end of its number does not say it again. The first number beyond it tells:
 // where that comes a second time its sender has heard of both refusals, and the refused one is passed over.
@@ -185,7 +185,7 @@ func (s *Sender) InTurn(m *agora.Message) error {
 	s.mu.Lock()
 	lack, err := s.numbers.follows(to, m.N, m.Stream, m.Part)
 	s.mu.Unlock()
-	for _, name := range lack { // its sender goes on without the part
+	for _, name := range lack { // its sender continues without the part
 		s.Broken(to, name, 0, agora.Errorf(agora.StreamAborted, "a part of the stream did not come again"))
 	}
 	return err

@@ -9,8 +9,8 @@ import (
 )
 
 // Who was refused a number for the moment says all again from the first one without receipt. That may be in its lane
-// still, while presence does not know the addressee any more: refused for good the number would not come again, and the
-// lane, where it refuses it later, waits for it.
+// still, while presence does not know the addressee any more: refused permanently the number would not come again, and
+// the lane, where it refuses it later, waits for it.
 func TestANumberThatItsLaneHoldsIsNotRefusedForGood(t *testing.T) {
 	b := newBench(t)
 	s := b.relay.Sender(relay.SenderConfig{Claim: &b.claim}, nil)

@@ -14,8 +14,8 @@ import (
 )
 
 // A stream of which a part was refused for the moment is over to its sender, and its receiver hears so once that can be
-// stored. Who has the session next must know of it until then: where the log has lost its parts, nothing else would end
-// it for its receiver.
+// stored. The session's next holder must know of it until then: where the log has lost its parts, nothing else would
+// end it for its receiver.
 func TestARefusedStreamStaysInPresenceUntilTheLogHasItsEnd(t *testing.T) {
 	b := newBench(t)
 	room := agora.ToSpace("t", "room")

@@ -130,7 +130,7 @@ func (p *peer) stored() {
 	}
 }
 
-// pressed tells whether the peer's unread part is too large to add to.
+// pressed reports whether the peer's unread part is too large to add to.
 func (p *peer) pressed() bool {
 	if !p.full.Load() && p.slow.Load() == nil {
 		return false

@@ -68,7 +68,7 @@ func (s *pendingSends) get() *pendingSend {
 	return p
 }
 
-// complete takes note of what became of a message and tells its asker: once for parts of a stream that are refused for
+// complete notes what became of a message and tells its asker: once for parts of a stream that are refused for
 // good, and not where the asker of a request was told that its time is over. It runs on the broker's goroutine.
 func (p *pendingSend) complete(res broker.Result) {
 	p.sender.window.give(p.size)
@@ -108,7 +108,7 @@ func (p *pendingSend) stored(res *broker.Result) {
 func (p *pendingSend) refused(res *broker.Result) bool {
 	s, k := p.sender, p.key
 	forNow := agora.AsError(res.Err).Code == agora.Unavailable
-	// It is none where a part before it was refused for good: many may be under way when the first is. A cancel is
+	// It is none where a part before it was refused permanently: many may be under way when the first is. A cancel is
 	// always answered: nothing else tells its sender that the stream is over.
 	if !forNow && p.part != agora.Start && p.part != agora.Cancel && s.dropped(k, p.part, p.sent.N) {
 		return false
@@ -168,7 +168,7 @@ func (s *Sender) heldBack(to agora.Address, res *broker.Result) {
 	}
 }
 
-// window bounds the bytes that one sender has under way. Whoever takes more
+// window bounds the bytes that one sender has under way. Anyone who takes more
 // than is left waits; the socket is not read meanwhile, so TCP pushes back.
 type window struct {
 	size int

@@ -10,10 +10,11 @@ import (
 )
 
 // Refuse settles a message that does not go into its lane, as err says: for the moment, so that the message must come
-// again, or for good. waits says that a caller waits for the answer; hole, that what the agent says next in the stream
-// would go on here, over the hole that the message leaves. Refuse returns the answer to the frame: nil for a part of a
-// stream that was answered for, unless a caller waits. A hole ends the stream for its receiver, but for two cases: the
-// stream's start comes again as well, or only a number that was too much is in the way. Refuse does not block.
+// again, or permanently. waits says that a caller waits for the answer; hole, that what the agent says next in the
+// stream would go on here, over the hole that the message leaves. Refuse returns the answer to the frame: nil for a
+// part of a stream that was answered for, unless a caller waits. A hole ends the stream for its receiver, but for two
+// cases: the stream's start comes again as well, or only a number that was too much is in the way. Refuse does not
+// block.
 func (s *Sender) Refuse(m *agora.Message, err error, hole, waits bool) error {
 	k, early := streamKey{s.boxOf(m.To, m.Stream), m.Stream}, errors.Is(err, errEarly)
 	if !early && !waits && m.Part > agora.Start && m.Part != agora.Cancel && s.dropped(k, m.Part, m.N) {
@@ -47,7 +48,7 @@ func (s *Sender) misses(m *agora.Message) bool {
 	return s.numbers.misses(m.To.Peer(), m.Stream)
 }
 
-// refused notes that a numbered message was refused: for the moment, so that it must come again, or for good.
+// refused notes that a numbered message was refused: for the moment, so that it must come again, or permanently.
 func (s *laneSet) refused(m *agora.Message, err error) {
 	switch e := agora.AsError(err); {
 	case m.N == 0:
@@ -98,7 +99,7 @@ func comesAgain(n uint64, err error) bool {
 // startRefused notes that a start was refused before it came into its lane, as err says. One with a number that was
 // refused for the moment comes again, and the parts behind it with it: where an earlier holder of the session had told
 // presence of the stream, it need not have begun, and broken does not end it meanwhile. Where the start does not come
-// again such a stream goes on with nothing, and one that is open here is another.
+// again such a stream continues with nothing, and one that is open here is another.
 func (s *streamSet) startRefused(k streamKey, n uint64, err error, hole bool) {
 	s.mu.Lock()
 	st, lost := s.open[k], !comesAgain(n, err)

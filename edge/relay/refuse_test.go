@@ -38,7 +38,7 @@ func (s *said) stores(part agora.Part) {
 
 var forbidden = agora.Errorf(agora.Forbidden, "no")
 
-// A second start under the name of a stream that is open is another stream: the one that is open goes on.
+// A second start under the name of a stream that is open is another stream: the one that is open continues.
 func TestARefusedStartDoesNotSilenceTheStreamThatIsOpen(t *testing.T) {
 	s := newSaid(t)
 	s.stores(agora.Start)
@@ -87,7 +87,7 @@ func TestAnAnswerThatIsRefusedIsNotKnownAsStored(t *testing.T) {
 	}
 }
 
-// A number that the lane of a box waits for is used up once it is refused for good: the numbers behind it are taken.
+// A number that the lane of a box waits for is used up once it is refused permanently: the numbers behind it are taken.
 func TestALaneOfABoxWaitsForNoNumberThatIsRefusedForGood(t *testing.T) {
 	b, told := newBench(t), make(chan relay.Sent, 8)
 	s := b.relay.Sender(relay.SenderConfig{Claim: &b.claim, Asker: relay.AskerFunc(func(r relay.Sent) { told <- r })}, nil)

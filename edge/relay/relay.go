@@ -164,7 +164,7 @@ func (r *Relay) settleOwed() {
 	}
 }
 
-// settleOwed does so for one session, and reports whether streams are left. Who has the session next settles
+// settleOwed does so for one session, and reports whether streams are left. The session's next holder settles
 // what is left when it ends here.
 func (s *streamSet) settleOwed() (more bool) {
 	s.mu.Lock()
@@ -228,7 +228,7 @@ func (r *Relay) closeStreams(ctx context.Context) {
 }
 
 // CloseRefused takes the session's streams out of presence that were refused and are not open in the log, as a Tick
-// does, and returns when they are out: where retention has cut the log, whoever has the session next takes for open
+// does, and returns when they are out: where retention has cut the log, the session's next holder takes for open
 // what presence knows. Call it once all is flushed. It takes a round trip for each lane with such a stream. What has
 // come to its end is left to the Tick, and so are answers of calls: they may be said again, and be known by what
 // presence has of them.

@@ -10,8 +10,8 @@ import (
 	"github.com/agora-relay/agora/presence"
 )
 
-// What presence has lost of a session that goes on elsewhere stands in the log: a stream whose lane it does not name
-// goes on. Were its part refused, its sender would give it up, and its receiver never see an end of it.
+// What presence has lost of a session that continues elsewhere stands in the log: a stream whose lane it does not name
+// continues. Were its part refused, its sender would give it up, and its receiver never see an end of it.
 func TestAStreamOfAnEarlierHolderGoesOnThoughPresenceDoesNotNameItsLane(t *testing.T) {
 	b := newBench(t)
 	put := func(s *relay.Sender, part agora.Part, n uint64) relay.Sent {
@@ -40,7 +40,7 @@ func TestAStreamOfAnEarlierHolderGoesOnThoughPresenceDoesNotNameItsLane(t *testi
 	}
 }
 
-// Whoever says a part of what never began is told so, and nothing is made for it: its addressee may be anybody's
+// Anyone who says a part of what never began is told so, and nothing is made for it: its addressee may be anybody's
 // invention.
 func TestAPartToNobodyMakesNoLane(t *testing.T) {
 	b := newBench(t)

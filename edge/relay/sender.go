@@ -16,7 +16,7 @@ type SenderConfig struct {
 	Principal string          // whose it is, beside its agent; empty where nobody has asked
 	Dirty     uint64          // the highest epoch that ended without handing over
 	Deposed   func()          // the claim was taken; called at most once a lane, never blocking
-	// Asker is told of what is sent without an asker of its own, and of a deadline that has passed where the other end
+	// Asker learns of what is sent without an asker of its own, and of a deadline that has passed where the other end
 	// was told: of a stream, or of a request by the id of its frame.
 	Asker Asker
 }
@@ -85,8 +85,8 @@ func (s *Sender) Close() {
 	s.timers.Wait()
 }
 
-// Sends tells whether a stream to an address is open, and its kind. Named by its box it is the answer of that call, not
-// the call's request of the same name.
+// Sends reports whether a stream to an address is open, and its kind. Named by its box it is the answer of that call,
+// not the call's request of the same name.
 func (s *Sender) Sends(to agora.Address, name string) (agora.Kind, bool) {
 	at := s.boxOf(to.Peer(), name)
 	switch {
@@ -263,9 +263,9 @@ func (s *Sender) mayHaveBegun(ctx context.Context, m *agora.Message) error {
 	return err
 }
 
-// away tells whether a message is to be refused at once, as the log has been away for longer than an election takes.
-// What is numbered is taken in all the same: whoever numbers sends again what is refused, and nothing behind it could
-// be taken before, not even the rest of streams that still have a chance.
+// away reports whether a message is to be refused at once, as the log has been away for longer than an election takes.
+// What is numbered is taken in nevertheless: the one who numbers sends again what is refused, and nothing behind it
+// could be taken before, not even the rest of streams that still have a chance.
 func (r *Relay) away(m *agora.Message, l *lane) bool {
 	if m.N > 0 {
 		return false
@@ -294,7 +294,7 @@ func (s *Sender) reach(ctx context.Context, m *agora.Message, l *lane) error {
 }
 
 // note tells presence of the lane and of the stream or request that begins in it, so that
-// whoever ends the session can end them.
+// the one who ends the session can end them.
 func (s *Sender) note(ctx context.Context, m *agora.Message, o Options) error {
 	var open *presence.OpenStream
 	switch {

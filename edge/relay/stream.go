@@ -32,7 +32,7 @@ type stream struct {
 	pieces   bool // of one frame: see Options
 }
 
-// streamSet is the streams of one session that are open or were of late, and its requests with a deadline. Its methods
+// streamSet is the streams of one session that are open or were recently, and its requests with a deadline. Its methods
 // may be called at the same time.
 type streamSet struct {
 	laneSet
@@ -84,7 +84,7 @@ func (s *streamSet) dropped(k streamKey, part agora.Part, n uint64) bool {
 	return s.past.drops(k, part, n)
 }
 
-// begins notes that presence is told of a stream before its start goes into a lane: until then it is owed, so that
+// begins notes that presence learns of a stream before its start goes into a lane: until then it is owed, so that
 // presence hears of it again should it lose everything just now, and forgets it where nothing comes of it.
 func (s *streamSet) begins(k streamKey, o *presence.OpenStream) {
 	s.mu.Lock()
@@ -235,7 +235,7 @@ func (s *streamSet) speaks(k streamKey) {
 	s.past.speak(k)
 }
 
-// AbortOpen ends every open stream for good: the agent has left. It returns
+// AbortOpen ends every open stream permanently: the agent has left. It returns
 // when the receivers' logs say so, or with the first error.
 func (s *streamSet) AbortOpen(ctx context.Context) error {
 	s.mu.Lock()

@@ -14,7 +14,7 @@ import (
 // owner has checked keeps no other from having its own checked: where several wait, they take turns. Its methods may be
 // called at the same time.
 type allowance struct {
-	rate    float64       // of a processor, that an owner may take for good
+	rate    float64       // of a processor, that an owner may take permanently
 	burst   time.Duration // that an owner may take at once
 	workers int
 	now     func() time.Time

@@ -4,7 +4,7 @@ package tools
 
 import "time"
 
-// cpuTime returns a time that goes on at least as fast as the calling thread takes that of processors.
+// cpuTime returns a time that continues at least as fast as the calling thread takes that of processors.
 func cpuTime() time.Duration { return time.Since(begun) }
 
 // begun is before all checks.

@@ -63,7 +63,7 @@ func (l *Ledger) Open(ctx context.Context, e presence.Execute) error {
 		return err
 	}
 	if err := l.store.Executes.Open(ctx, l.mark, e); err != nil {
-		l.finish(&e) // it may have been written all the same
+		l.finish(&e) // it may have been written nevertheless
 		return err
 	}
 	return nil

@@ -19,8 +19,8 @@ const maxPaths = 1 << 14
 // schema says "format":"path"; and file: URLs, whatever their names. schema is the tool's, nil for none. A relative
 // path is taken from each root, ".." is resolved, and a backslash ends a name as well as it is part of one. With
 // resolve, links are resolved wherever the root can be seen from here, which reads the disk: then a path must also lie
-// under the root that way. Who opens the file must look again, as links may change. INVALID_REQUEST where arguments are
-// no JSON.
+// under the root that way. Anyone who opens the file must look again, as links may change. INVALID_REQUEST where
+// arguments are no JSON.
 func (c *Checker) CheckPaths(roots []string, schema, arguments []byte, resolve bool) error {
 	w, err := newWorkspaces(roots, resolve)
 	if err != nil {

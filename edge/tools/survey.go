@@ -131,7 +131,7 @@ func (s *survey) inside(place string, v map[string]any, strict bool) *fault {
 	return nil
 }
 
-// holdsSchema tells whether what stands under a keyword is a schema, or a list of them.
+// holdsSchema reports whether what stands under a keyword is a schema, or a list of them.
 func holdsSchema(keyword string) bool {
 	switch keyword {
 	case "additionalProperties", "allOf", "anyOf", "contains", "contentSchema", "else", "if", "items", "not", "oneOf",

@@ -75,7 +75,7 @@ const discarded = 4
 func (x *Exchange) discard(most int) {
 	r := x.Request
 	if r.Header.Get("Expect") == "" {
-		n, err := io.CopyN(io.Discard, r.Body, int64(discarded*most)) // whoever sends more, or too slowly, may miss the answer
+		n, err := io.CopyN(io.Discard, r.Body, int64(discarded*most)) // the one who sends more, or too slowly, may miss the answer
 		x.kit.stats.BytesIn.Add(n)
 		if errors.Is(err, io.EOF) {
 			r.Body = http.NoBody

@@ -145,8 +145,8 @@ func (x *Exchange) Last() {
 	x.attach()
 }
 
-// Drains is closed when the edge drains and the request is to be made again elsewhere. One that can't be goes on for as
-// long as the edge does.
+// Drains is closed when the edge drains and the request is to be made again elsewhere. One that can't be continues for
+// as long as the edge does.
 func (x *Exchange) Drains() <-chan struct{} { return x.draining }
 
 // End ends the request: its handler finds its context over, and the peer is told err. Any goroutine may call it; the
@@ -211,7 +211,7 @@ func (x *Exchange) Shed() {
 // attach has what is kept for the request counted from now on.
 func (x *Exchange) attach() { x.admission.Attach(x) }
 
-// hold counts bytes that are kept for the request. RATE_LIMITED where whoever asks may not have more kept.
+// hold counts bytes that are kept for the request. RATE_LIMITED where the one who asks may not have more kept.
 func (x *Exchange) hold(n int) error {
 	err := x.kept.Hold(n)
 	if n > 0 && err == nil {

@@ -158,7 +158,7 @@ func (k *Kit) exchanges(room []*Exchange) []*Exchange {
 	return all
 }
 
-// errGone is what is told to whoever asks, or still listens, while the edge goes away.
+// errGone is what is told to the one who asks, or still listens, while the edge goes away.
 var errGone = &agora.Error{Code: agora.Unavailable, Message: "the edge is going away", RetryAfter: time.Second}
 
 // NotFound answers requests for paths that nothing is at.

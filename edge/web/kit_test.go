@@ -280,7 +280,7 @@ func TestARequestCountsAsAConnectionForAsLongAsItsAnswerLasts(t *testing.T) {
 	}
 }
 
-// A server whose requests have to be read soon answers for long all the same, to who reads.
+// A server whose requests have to be read soon answers for long nevertheless, to who reads.
 func TestAnAnswerMayLastForLongerThanAnyDeadline(t *testing.T) {
 	for limit := 50 * time.Millisecond; !outlasts(t, limit); limit *= 4 {
 		if t.Logf("an answer ended early with deadlines of %v", limit); limit > await.Long/10 {
@@ -314,7 +314,7 @@ func late(told <-chan struct{}) Handler {
 	}
 }
 
-// outlasts tells whether answers of every kind come whole that take five times as long as the deadlines.
+// outlasts reports whether answers of every kind come whole that take five times as long as the deadlines.
 func outlasts(t *testing.T, limit time.Duration) bool {
 	s := serve(t, Config{Write: limit, BodyTime: limit}, node{}, limit)
 	told := make(chan struct{})

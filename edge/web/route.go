@@ -39,8 +39,8 @@ type Path struct {
 	Lasts bool
 }
 
-// Head looks for a token in the beginning of a body, see [Exchange.Body]: in the first 16 KiB at most. Whoever speaks
-// is asked before the rest is read.
+// Head looks for a token in the beginning of a body, see [Exchange.Body]: in the first 16 KiB at most. Anyone who
+// speaks is asked before the rest is read.
 type Head interface {
 	// Scan returns what looks for the token of one request.
 	Scan() Scanner

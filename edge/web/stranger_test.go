@@ -117,7 +117,7 @@ func (s *site) begin(t *testing.T, c *http.Client, path, beginning string, heade
 	return begun{more, answer}
 }
 
-// Whoever speaks is asked before the rest of the body is read, and nothing of it where the path looks for no token
+// Anyone who speaks is asked before the rest of the body is read, and nothing of it where the path looks for no token
 // there.
 func TestWhoSpeaksIsAskedBeforeTheBodyIsRead(t *testing.T) {
 	s := serve(t, Config{BodyTime: time.Hour}, node{}, 0)
@@ -171,7 +171,7 @@ func TestStrangersBodiesAreBounded(t *testing.T) {
 	}
 }
 
-// Bodies of whoever has credentials count from the first byte on, and the one that would be too much is refused.
+// Bodies of the one who has credentials count from the first byte on, and the one that would be too much is refused.
 func TestBodiesCountFromTheirFirstByte(t *testing.T) {
 	usage := admission.NewUsage(admission.NewLiveLimits(admission.Limits{Queued: 8 << 20}))
 	s := serve(t, Config{BodyTime: time.Hour, Body: 1 << 20}, node{}, 0)

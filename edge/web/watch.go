@@ -49,7 +49,7 @@ const (
 )
 
 // Drain has the answers that last come to an end, so many a second, and returns when every request has been answered or
-// ctx is over. What can't be made again elsewhere goes on until shortly before; then it is told that the edge goes
+// ctx is over. What can't be made again elsewhere continues until shortly before; then it learns that the edge goes
 // away. Nobody new comes: the node has seen to that.
 func (k *Kit) Drain(ctx context.Context) {
 	if end, ok := ctx.Deadline(); ok {

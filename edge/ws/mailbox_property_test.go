@@ -89,7 +89,7 @@ func (m *mailbox) back(who **agoratest.Client, id string) {
 	if id == "to" && m.began && rapid.Bool().Draw(m.T, "says where it stands") {
 		q.Set("last_seq", strconv.FormatUint(m.last, 10))
 	}
-	if id == "from" && m.token != "" { // what it sends goes on
+	if id == "from" && m.token != "" { // what it sends continues
 		q.Set("resume_token", m.token)
 	}
 	edge := rapid.IntRange(0, 2).Draw(m.T, "edge")

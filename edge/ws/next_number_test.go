@@ -9,7 +9,8 @@ import (
 	"github.com/agora-relay/agora/internal/agoratest"
 )
 
-// Who goes on with its session by its token hears where its numbers go on, also those whose receipts it has never seen.
+// Anyone who continues with its session by its token hears where its numbers go on, also those whose receipts it has
+// never seen.
 func TestWhoGoesOnHearsWhichNumbersComeNext(t *testing.T) {
 	t.Parallel()
 	for about, leave := range map[string]func(*agoratest.Cluster, *agoratest.Client){

@@ -15,7 +15,7 @@ import (
 	"github.com/agora-relay/agora/internal/await"
 )
 
-// quietConn connects a raw peer, and returns the connection's two ends once nothing goes on there.
+// quietConn connects a raw peer, and returns the connection's two ends once nothing continues there.
 func quietConn(t testing.TB, d *Door, s *httptest.Server) (*conn, net.Conn) {
 	t.Helper()
 	cs, peers := connsOf(t, d, s, 1)
@@ -50,7 +50,8 @@ func works(c *conn) bool {
 	return working
 }
 
-// What a tick of the wheel has to tell hundreds of quiet connections goes out before it is over, without a writer for each.
+// What a tick of the wheel has to tell hundreds of quiet connections goes out before it is over, without a writer for
+// each.
 func TestAPingToAQuietConnectionIsWrittenAtOnce(t *testing.T) {
 	d, s := serve(t, Config{}, node{heartbeat: time.Hour, timeout: 2 * time.Hour})
 	c, peer := quietConn(t, d, s)
@@ -69,7 +70,7 @@ func TestAPingToAQuietConnectionIsWrittenAtOnce(t *testing.T) {
 	}
 }
 
-// A socket that has no room keeps nobody but its own writer, which goes on in the middle of a frame where need be.
+// A socket that has no room keeps nobody but its own writer, which continues in the middle of a frame where need be.
 func TestAPingThatASocketDoesNotTakeWaitsForRoom(t *testing.T) {
 	d, s := serve(t, Config{}, node{heartbeat: time.Hour, timeout: 2 * time.Hour})
 	c, peer := quietConn(t, d, s)
@@ -95,7 +96,8 @@ func TestAPingThatASocketDoesNotTakeWaitsForRoom(t *testing.T) {
 	await.True(t, "the writer has ended", func() bool { return !full() })
 }
 
-// BenchmarkFrameForEach is one frame for each of 200 connections, by whatever writers there are, until their sockets have all of it.
+// BenchmarkFrameForEach is one frame for each of 200 connections, by whatever writers there are, until their sockets
+// have all of it.
 func BenchmarkFrameForEach(b *testing.B) {
 	d, s := serve(b, Config{}, node{heartbeat: time.Hour, timeout: 2 * time.Hour})
 	cs, peers := connsOf(b, d, s, 200)

@@ -109,11 +109,12 @@ func (c *conn) next() error {
 	return nil
 }
 
-// act decodes a frame and does what it says. b is used again afterwards. begun is when the frame was read, where that is timed.
+// act decodes a frame and does what it says. b is used again afterwards. begun is when the frame was read, where that
+// is timed.
 func (c *conn) act(b []byte, begun int64) {
 	f := requests.Get().(*wire.Frame)
 	defer requests.Put(f)
-	f.To, f.StreamID = c.to, c.streamID // most often the next frame's as well: they are not made anew
+	f.To, f.StreamID = c.to, c.streamID // most often the next frame's as well: they are not made again
 	err := wire.DecodeRequest(b, f, c.door.cfg.Limits)
 	if err == nil {
 		c.to, c.streamID = f.To, f.StreamID

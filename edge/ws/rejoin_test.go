@@ -12,9 +12,9 @@ import (
 	"github.com/agora-relay/agora/internal/await"
 )
 
-// A member that comes back and joins with last_seq gets everything after that position behind the answer, in order, and marked
-// where it may have been given before: wherever its sockets were cut between the registration, what comes then, and the join.
-// Each has a space of its own, so that most edges read that space anew for it.
+// A member that comes back and joins with last_seq gets everything after that position behind the answer, in order, and
+// marked where it may have been given before: wherever its sockets were cut between the registration, what comes then,
+// and the join. Each has a space of its own, so that most edges read that space again for it.
 func TestAMemberThatJoinsAgainGetsAllBehindWhatItNames(t *testing.T) {
 	t.Parallel()
 	c := agoratest.Start(t, agoratest.Options{Grace: await.Long})
@@ -68,7 +68,8 @@ type member struct {
 	in   bool   // it has joined
 }
 
-// comeBack connects, after a cut or by taking the session over, reads a little, joins where it stands, and reads a little more.
+// comeBack connects, after a cut or by taking the session over, reads a little, joins where it stands, and reads a
+// little more.
 func (m *member) comeBack() {
 	old := m.conn
 	if old != nil && m.rand.IntN(3) > 0 {
@@ -97,7 +98,8 @@ func (m *member) comeBack() {
 	m.handle(m.rand.IntN(m.published - m.n + 1))
 }
 
-// join joins where the member stands, and takes what comes before the answer. It returns false where it is cut off before that.
+// join joins where the member stands, and takes what comes before the answer. It returns false where it is cut off
+// before that.
 func (m *member) join() bool {
 	last := uint64(0)
 	m.take(m.rand.IntN(3), m.moment(), &last)

@@ -20,7 +20,8 @@ import (
 	"github.com/agora-relay/agora/wire"
 )
 
-// upgrader only answers the handshake, with the buffers of the HTTP server. A client that offers the subprotocol agora is told that it is spoken.
+// upgrader only answers the handshake, with the buffers of the HTTP server. A client that offers the subprotocol agora
+// learns that it is spoken.
 var upgrader = websocket.Upgrader{
 	Subprotocols: []string{wire.Subprotocol},
 	CheckOrigin:  func(*http.Request) bool { return true }, // the door has looked
@@ -129,7 +130,8 @@ func token(r *http.Request) string {
 	return r.URL.Query().Get("token")
 }
 
-// pages refuses requests of web pages that may not connect. What asks for no WebSocket changes nothing, so a person may look by a browser.
+// pages refuses requests of web pages that may not connect. What asks for no WebSocket changes nothing, so a person may
+// look by a browser.
 func (d *Door) pages(r *http.Request) error {
 	if plain(r) {
 		return d.cfg.Pages.Check(r)
@@ -180,12 +182,13 @@ func greeting(q url.Values) *hello {
 	return h
 }
 
-// plain tells whether somebody asks without wanting a WebSocket: a browser, or a client whose upgrade a proxy has taken away.
+// plain reports whether somebody asks without wanting a WebSocket: a browser, or a client whose upgrade a proxy has
+// taken away.
 func plain(r *http.Request) bool {
 	return (r.Method == http.MethodGet || r.Method == http.MethodHead) && !websocket.IsWebSocketUpgrade(r)
 }
 
-// explain says what this is. Who asks needs no credentials for it, and learns nothing else.
+// explain says what this is. Anyone who asks needs no credentials for it, and learns nothing else.
 func (d *Door) explain(w http.ResponseWriter, r *http.Request) {
 	d.stats.Refused.Add(1)
 	d.refusals.Note(agora.Errorf(agora.InvalidRequest, "no upgrade"), func() []slog.Attr {

@@ -46,7 +46,7 @@ func TestAgentsThatSpeakGRPCGetThrough(t *testing.T) {
 	}
 }
 
-// Who balances load must not speak h2c to an edge that speaks TLS.
+// Anyone who balances load must not speak h2c to an edge that speaks TLS.
 func TestGRPCOverTLSIsNotTakenForH2C(t *testing.T) {
 	for _, config := range []string{"{tls.cert: /a, tls.key: /b}", "{tls: {cert: /a, key: /b}}"} {
 		if service, _, _ := grpcOf(t, minimal+"config: "+config); service == nil || service.AppProtocol != nil {

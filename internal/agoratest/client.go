@@ -102,7 +102,7 @@ func (c *Client) dial(ctx context.Context, network, addr string) (net.Conn, erro
 	return conn, nil
 }
 
-// pinged tells whether a ping is to be answered.
+// pinged reports whether a ping is to be answered.
 func (c *Client) pinged(context.Context, []byte) bool {
 	c.pings.Add(1)
 	c.heard.Store(time.Now().UnixNano())

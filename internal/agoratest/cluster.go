@@ -307,7 +307,7 @@ func (c *Cluster) HoldLog(k int, held bool) { c.edge(k).net.log.Delay(held) }
 // HoldPresence stops everything that edge k asks of presence, or lets it go on.
 func (c *Cluster) HoldPresence(k int, held bool) { c.edge(k).net.presence.HoldWrites(held) }
 
-// Freeze stops all that edge k reads and writes, to every end, or wakes it: it is alive to whoever looks
+// Freeze stops all that edge k reads and writes, to every end, or wakes it: it is alive to the one who looks
 // at its connections, and does nothing.
 func (c *Cluster) Freeze(k int, frozen bool) { c.edge(k).net.freeze(frozen) }
 

@@ -99,7 +99,7 @@ func (e *EdgeProcess) Drain() {
 	}
 }
 
-// IsReady tells whether it says that it can serve agents.
+// IsReady reports whether it says that it can serve agents.
 func (e *EdgeProcess) IsReady() bool { return servers.AnswersOK("http://" + e.admin + "/readyz") }
 
 // NotReady waits until it says that it can't serve agents, as a balancer must hear.
@@ -171,7 +171,7 @@ func (e *EdgeProcess) MendLog() {
 }
 
 // BuildAgora builds the command under build tags, and returns its path. It is that of the go command's cache, so that
-// not every test links it anew.
+// not every test links it again.
 func BuildAgora(t testing.TB, tags string) string {
 	t.Helper()
 	path, err := buildAgora(tags)

@@ -34,7 +34,7 @@ func (f Frame) Seq() uint64 { return f.fields().Seq() }
 // Type returns the frame's discriminator.
 func (f Frame) Type() string { return f.fields().Type() }
 
-// Has tells whether a field is there.
+// Has reports whether a field is there.
 func (f Frame) Has(field string) bool { return f.fields().Has(field) }
 
 // fields takes the frame apart, once for who asks for several of its fields: under the race detector that is what

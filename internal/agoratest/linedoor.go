@@ -26,7 +26,7 @@ type LineDoor struct {
 	ctx  context.Context
 
 	mu      sync.Mutex // guards the fields below
-	adopted int        // sessions that this edge goes on with
+	adopted int        // sessions that this edge continues with
 	heard   map[agora.AgentID]int
 	between func() // is called after dialling and before the session is claimed; may be nil
 }

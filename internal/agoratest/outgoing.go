@@ -139,8 +139,8 @@ func (o *outgoing) parted(n uint64) uint64 {
 }
 
 // refused goes back to the first frame that is not stored, a little later. What
-// was refused for good is not sent again, nor the rest of its stream. A stream whose
-// part was refused may be aborted, or not: then it goes on.
+// was refused permanently is not sent again, nor the rest of its stream. A stream whose
+// part was refused may be aborted, or not: then it continues.
 func (k *talker) refused(f Frame) {
 	code, n := f.Text("code"), f.Uint("n")
 	k.back.seen.Codes[code]++

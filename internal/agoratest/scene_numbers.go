@@ -74,7 +74,7 @@ func numberSkipped(s *scene) {
 	a, b := s.pair()
 	s.numbers(a, 1, 3)
 	s.awaitNumber(a, "stored", 2)
-	s.numbers(a, 4, 5) // one between them may have been refused for good
+	s.numbers(a, 4, 5) // one between them may have been refused permanently
 	s.awaitNumber(a, "stored", 4)
 	s.numbers(a, 3, 4)
 	a.Expect(`{"type":"error","code":"INVALID_REQUEST","to":"agent-2","n":3}`)

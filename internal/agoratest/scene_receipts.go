@@ -2,7 +2,7 @@ package agoratest
 
 import "fmt"
 
-// receiptScenes are what a sender is told of its frames, by id.
+// receiptScenes are what a sender learns of its frames, by id.
 var receiptScenes = []scenario{
 	{"an id asks for a receipt, with the position of what is stored", receipted},
 	{"nothing is receipted unasked", unasked},

@@ -146,7 +146,7 @@ func (s *scene) agent(k int, id string, query ...string) *Client {
 }
 
 // enter connects to edge k as an agent, and returns what it is welcomed with too. An agent that is asked to come back
-// later does. One that was there before goes on with its session by its token, unless the query has another one: an
+// later does. One that was there before continues with its session by its token, unless the query has another one: an
 // empty one is none.
 func (s *scene) enter(k int, id string, query ...string) (*Client, Frame) {
 	s.Helper()

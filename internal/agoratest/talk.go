@@ -119,7 +119,7 @@ func (t *Talk) Bulk(i int) {
 	}
 }
 
-// Abandon has an agent connect anew, at another edge, and forget the socket that it has, which stays open and is read
+// Abandon has an agent connect again, at another edge, and forget the socket that it has, which stays open and is read
 // no more: so it looks when its network changes under it.
 func (t *Talk) Abandon(i int) { t.talkers[i].abandon.Store(true) }
 

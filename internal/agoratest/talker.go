@@ -40,7 +40,7 @@ type orders struct {
 	spin, stall   atomic.Bool  // its sockets are to be cut again and again; is not to be read
 }
 
-// position is where a talker goes on from.
+// position is where a talker continues from.
 type position struct {
 	token string // none before it was registered
 	last  uint64 // in its mailbox
@@ -115,7 +115,7 @@ func (k *talker) obey(conn *Client) {
 	}
 }
 
-// isGone reports whether the agent must connect anew, and notes why.
+// isGone reports whether the agent must connect again, and notes why.
 func (k *talker) isGone(conn *Client) bool {
 	why := ""
 	switch err := conn.Gone(); {

@@ -35,8 +35,8 @@ type Item struct {
 	Descriptions []int // and by each of those that are left out then
 }
 
-// Cut says what an answer leaves out. Whoever makes the answer goes through the entries, and asks for each text once,
-// in the order of its items.
+// Cut says what an answer leaves out. Anyone who makes the answer goes through the entries, and asks for each text
+// once, in the order of its items.
 type Cut struct {
 	Entries      int // that stay, the first ones
 	of           int

@@ -17,7 +17,7 @@ type Conn struct {
 	carrying bool      // a carrier takes b to the peer, and what closes the connection
 	stuck    bool      // what is written is late though the link is not
 	unread   bool      // readers wait though the link does not hold them
-	closed   bool      // by whoever has it, or cut
+	closed   bool      // by the one who has it, or cut
 	half     bool      // nothing more is written
 	lost     bool      // what is on its way does not arrive
 	greeting bool      // nothing holds it up until its first deadline is taken back
@@ -178,15 +178,15 @@ func (c *Conn) Close() error {
 	return c.Conn.Close()
 }
 
-// closeLate closes the connection for whoever has it, and for the peer when what is under way has arrived. The link's
-// lock is held.
+// closeLate closes the connection for the one who has it, and for the peer when what is under way has arrived. The
+// link's lock is held.
 func (c *Conn) closeLate() {
 	if c.closed {
 		return
 	}
 	c.closed = true
 	if tcp, ok := c.Conn.(*net.TCPConn); ok {
-		_ = tcp.CloseRead() // whoever reads is told
+		_ = tcp.CloseRead() // the one who reads is told
 	}
 	c.startCarrier()
 	c.link.changed.Broadcast()

@@ -112,7 +112,7 @@ func (l listener) Accept() (net.Conn, error) {
 	}
 }
 
-// change sets fields of the link, and has whoever waits look again.
+// change sets fields of the link, and has the one who waits look again.
 func (l *Link) change(set func()) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -136,7 +136,7 @@ func (l *Link) Delay(late bool) {
 	})
 }
 
-// Stick makes whoever reads the present connections wait until they are cut; later ones are well.
+// Stick makes the one who reads the present connections wait until they are cut; later ones are well.
 func (l *Link) Stick() {
 	l.change(func() {
 		for c := range l.conns {
@@ -235,7 +235,7 @@ func (l *Link) CutOne() {
 	victim.end(rand.IntN(2) == 0)
 }
 
-// Strand has every connection end for whoever reads and writes it, while what was written stays on its way until
+// Strand has every connection end for the one who reads and writes it, while what was written stays on its way until
 // Delay(false) or Mend. What later connections write is not held up.
 func (l *Link) Strand() {
 	l.change(func() {
@@ -247,7 +247,7 @@ func (l *Link) Strand() {
 	})
 }
 
-// Close cuts what there is, for good, and waits for it.
+// Close cuts what there is, permanently, and waits for it.
 func (l *Link) Close() {
 	l.Cut()
 	l.carriers.Wait()

@@ -140,7 +140,7 @@ func (l *Link) arrives() bool {
 	return !l.refuse
 }
 
-// carry copies one way until there is no more, and says so. Whoever speaks is heard though the other side has gone.
+// carry copies one way until there is no more, and says so. Anyone who speaks is heard though the other side has gone.
 func carry(to, from *Conn) {
 	b := make([]byte, 32<<10)
 	taken := true

@@ -10,7 +10,7 @@ const (
 	Nudges    = true // a record that the log will not hand on again is told to those who listen
 	Audits    = true // inboxes are compared with the log
 	Gaps      = true // an inbox that misses a record reads the log
-	Cursors   = true // delivery goes on where the agent has got to
+	Cursors   = true // delivery continues where the agent has got to
 	Retries   = true // a record that is not answered is sent again
 	IDs       = true // under the id of the first try
 	Numbers   = true // what an agent sends again is known by its number

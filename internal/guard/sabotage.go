@@ -50,7 +50,7 @@ var (
 // known are the names that with was asked for.
 var known []string
 
-// with tells whether a protection is to be kept.
+// with reports whether a protection is to be kept.
 func with(name string) bool {
 	known = append(known, name)
 	return !slices.Contains(left, name)

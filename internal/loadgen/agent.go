@@ -29,7 +29,7 @@ func (a *agent) begin(c Agent) {
 	a.reader.Go(func() { a.ended(c.Receive(a)) })
 }
 
-// ended notes a connection that ended although the run goes on.
+// ended notes a connection that ended although the run continues.
 func (a *agent) ended(err error) {
 	if a.run.over.Load() || errors.Is(err, net.ErrClosed) {
 		return

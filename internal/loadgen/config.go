@@ -25,7 +25,7 @@ type Config struct {
 	Receivers int      // as many as there are senders if zero; of a space: members, publishers included, 100 if zero
 	Rate      float64  // messages a second, of all senders together; 0: as fast as they come through
 	Window    int      // messages under way on a line, where the rate is 0; 128 if zero
-	Burst     int      // of these, how many can be sent before a sender that has waited goes on; half of them if zero
+	Burst     int      // of these, how many can be sent before a sender that has waited continues; half of them if zero
 	Everyone  bool     // an event is under way until every member has it; else until one at each server has
 	Size      int      // bytes of a message's text, at least StampSize; 100 if zero
 

@@ -33,7 +33,7 @@ func (p *Peer) join(ctx context.Context, space string) error {
 	return agora.Errorf(agora.Unavailable, "%s can't join: %s", p.ID, denied)
 }
 
-// admitted reads until the peer is told that it has joined, or why it has not.
+// admitted reads until the peer learns that it has joined, or why it has not.
 func (p *Peer) admitted(ctx context.Context) (denied string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, joinTime)
 	defer cancel()

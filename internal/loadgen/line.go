@@ -73,7 +73,7 @@ func (l *line) measure(n uint64) {
 	l.behind.Store(n + 1)
 }
 
-// measures tells whether a message is measured.
+// measures reports whether a message is measured.
 func (l *line) measures(n uint64) bool { return n < l.behind.Load() && n >= l.first.Load() }
 
 // refuse takes a message that an error answered, and has the line rest until a moment of the clock.
@@ -85,7 +85,7 @@ func (l *line) refuse(n uint64, until int64) {
 	l.gate.through(l.gate.signs)
 }
 
-// kill ends a line for good.
+// kill ends a line permanently.
 func (l *line) kill() {
 	l.dead.Store(true)
 	l.gate.through(1 << 40) // its sender waits for nothing more

@@ -43,7 +43,7 @@ func newMeter() *meter {
 
 func newHistogram() *hdrhistogram.Histogram { return hdrhistogram.New(1, maxLatency.Microseconds(), 3) }
 
-// during tells whether a moment is measured.
+// during reports whether a moment is measured.
 func (m *meter) during(at int64) bool { return at >= m.from.Load() && at < m.until.Load() }
 
 // shard returns the shard of the k-th reader.

@@ -128,8 +128,8 @@ func (p *Peer) acknowledge(frame []byte, r Receiver) {
 	_ = p.Send(AppendText(nil, &wire.Frame{Type: "ack", Space: f.Space, Seq: f.Seq})) // its reader sees the end
 }
 
-// Resume connects a peer that Returns to an edge again, and goes on with its session after what it handed on last. Its
-// Receive has returned.
+// Resume connects a peer that Returns to an edge again, and continues with its session after what it handed on last.
+// Its Receive has returned.
 func (p *Peer) Resume(ctx context.Context, edge string) (*Peer, error) {
 	t := Target{Edge: edge, Agent: p.ID, Access: p.access, Resume: p.Token}
 	var f wire.Frame

@@ -149,7 +149,7 @@ func dialAgain(ctx context.Context, taken *atomic.Bool, dial func() (Agent, erro
 	}
 }
 
-// passing tells whether an agent that could not connect may be able to later.
+// passing reports whether an agent that could not connect may be able to later.
 func passing(err error) bool {
 	if e, ok := errors.AsType[*agora.Error](err); ok {
 		return e.Code == agora.Unavailable

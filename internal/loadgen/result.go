@@ -34,7 +34,7 @@ type Result struct {
 	Lost      int64            `json:"-"` // of these, those that have not come
 }
 
-// Failed tells whether something that was sent has not arrived once and in order.
+// Failed reports whether something that was sent has not arrived once and in order.
 func (r Result) Failed() bool {
 	return r.Received != r.Expected || r.Twice > 0 || r.Missed > 0 || r.Cut > 0
 }

@@ -63,7 +63,7 @@ func newRun(cfg Config) *Run {
 // Name returns what the ids of the run's agents begin with.
 func (r *Run) Name() string { return r.name }
 
-// stopped tells whether senders are to stop.
+// stopped reports whether senders are to stop.
 func (r *Run) stopped() bool {
 	select {
 	case <-r.stop:

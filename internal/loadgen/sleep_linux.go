@@ -15,5 +15,5 @@ func sharpen() {
 // sleep sleeps by the kernel's timers: those of the runtime have a resolution of a millisecond.
 func sleep(d time.Duration) {
 	t := syscall.NsecToTimespec(int64(d))
-	_ = syscall.Nanosleep(&t, nil) // whoever is woken early sleeps again
+	_ = syscall.Nanosleep(&t, nil) // the one who is woken early sleeps again
 }

@@ -88,7 +88,7 @@ type StormResult struct {
 	Lost      int64            `json:"-"` // arrivals that have not come
 }
 
-// Failed tells whether an agent has not got all that it missed, once and in order.
+// Failed reports whether an agent has not got all that it missed, once and in order.
 func (r StormResult) Failed() bool {
 	return r.Whole != int64(r.Agents) || r.Twice > 0 || r.Skipped > 0 || r.Cut > 0 || r.Live != nil && r.Live.Lost > 0
 }

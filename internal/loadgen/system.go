@@ -12,7 +12,7 @@ type System interface {
 	Servers() int
 	// Dial connects an agent, which has a role, to one of them, counted from 0. ctx bounds only that.
 	Dial(ctx context.Context, r Role, id string, server int) (Agent, error)
-	// Resume connects an agent again whose Receive has returned, and goes on after what that handed on last;
+	// Resume connects an agent again whose Receive has returned, and continues after what that handed on last;
 	// ErrNone where no agent can.
 	Resume(ctx context.Context, a Agent, server int) (Agent, error)
 }

@@ -1,4 +1,5 @@
-// Package lock has a mutex whose holder may wait for others, as for the answer of a server: whoever waits for the mutex meanwhile can give up.
+// Package lock has a mutex whose holder may wait for others, as for the answer of a server: the one who waits for the
+// mutex meanwhile can give up.
 package lock
 
 import (
@@ -6,8 +7,8 @@ import (
 	"sync/atomic"
 )
 
-// Mutex is a mutual exclusion lock that may be held while its holder waits. Its zero value is unlocked, and as large as a
-// [sync.Mutex]. It must not be copied after its first use.
+// Mutex is a mutual exclusion lock that may be held while its holder waits. Its zero value is unlocked, and as large as
+// a [sync.Mutex]. It must not be copied after its first use.
 type Mutex struct {
 	held atomic.Pointer[waiters] // nil while nobody holds it
 }

@@ -35,8 +35,9 @@ func setOneSeed(seed uint64) {
 	oneSeed.given, oneSeed.state = true, seed
 }
 
-// oneSeedMemory has all that is allocated from now on lie in memory that was never used, from an address on that is always the same: pointers are
-// keys of maps, and how much the process has used before depends on how many threads it happens to have. What is free is given away for good.
+// oneSeedMemory has all that is allocated from now on lie in memory that was never used, from an address on that is
+// always the same: pointers are keys of maps, and how much the process has used before depends on how many threads it
+// happens to have. What is free is given away permanently.
 func oneSeedMemory() {
 	pp := getg().m.p.ptr()
 	for gfget(pp) != nil {
@@ -76,8 +77,8 @@ func oneSeedMemory() {
 	unlock(&mheap_.lock)
 }
 
-// oneSeedCounts reports whether a goroutine of a bubble asks: what others take must not change what those get. What the runtime
-// draws for itself, on its own stack or with a lock, depends on other threads.
+// oneSeedCounts reports whether a goroutine of a bubble asks: what others take must not change what those get. What the
+// runtime draws for itself, on its own stack or with a lock, depends on other threads.
 //
 //go:nosplit
 func oneSeedCounts() bool {
@@ -104,11 +105,13 @@ var patches = []patch{
 	{"runtime/sema.go", "func internal_sync_nanotime() int64 {\n", "func internal_sync_nanotime() int64 {\n\tif oneSeed.given {\n\t\treturn 0\n\t}\n", 1},
 	// Which of two timers that are due at once goes first, the scheduler draws.
 	{"runtime/time.go", "\t\t\tt.rand = cheaprand()\n", "\t\t\tif oneSeed.given {\n\t\t\t\tt.rand = uint32(oneSeedNext())\n\t\t\t} else {\n\t\t\t\tt.rand = cheaprand()\n\t\t\t}\n", 1},
-	// Whether a type switch is cached must not change what a history draws: what the process did before it has its caches, too.
+	// Whether a type switch is cached must not change what a history draws: what the process did before it has its
+	// caches, too.
 	{"runtime/iface.go", "\tif cheaprand()&1023 != 0 {\n", "\tif oneSeed.given || cheaprand()&1023 != 0 {\n", 2},
 	// Nobody is interrupted because of how long the machine takes.
 	{"runtime/proc.go", "\t\tif retake(now) != 0 {\n", "\t\tif !oneSeed.given && retake(now) != 0 {\n", 1},
-	// What a library makes once for a process must not change what a history draws. The order of a map is still drawn for each walk.
+	// What a library makes once for a process must not change what a history draws. The order of a map is still drawn
+	// for each walk.
 	{"internal/runtime/maps/map.go", "uintptr(rand())", "1", 4},
 	{"internal/sync/hashtriemap.go", "uintptr(runtime_rand())", "1", 1},
 	{"unique/canonmap.go", "uintptr(runtime_rand())", "1", 1},

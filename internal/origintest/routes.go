@@ -9,7 +9,7 @@ import (
 )
 
 // Routes returns the patterns of a mux, sorted. It reads them where net/http keeps them, as that lists them nowhere: so
-// a new route is tested by whoever adds it.
+// a new route is tested by the one who adds it.
 func Routes(t testing.TB, mux *http.ServeMux) []string {
 	t.Helper()
 	found := map[string]bool{}

@@ -19,7 +19,7 @@ type agent struct {
 	socket net.Conn
 }
 
-// join connects an agent and waits until it is registered. t names the session that it goes on with, if any.
+// join connects an agent and waits until it is registered. t names the session that it continues with, if any.
 func join(at, id string, t loadgen.Target) (*agent, error) {
 	t.Edge, t.Agent, t.Buffer = at, id, 1024
 	c, err := loadgen.Dial(context.Background(), t)

@@ -184,7 +184,7 @@ func TestAStormOfAgentsAfterAnEdgeDiesIsSurvived(t *testing.T) {
 	two.bounded(t, n)
 }
 
-// TestARollingDeployLosesAndRepeatsNothing drains one edge after the other, and starts it anew, while agents talk.
+// TestARollingDeployLosesAndRepeatsNothing drains one edge after the other, and starts it again, while agents talk.
 func TestARollingDeployLosesAndRepeatsNothing(t *testing.T) {
 	const rate = 20
 	c := start(t, "--drain.rate", fmt.Sprint(rate))

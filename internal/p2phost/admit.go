@@ -24,10 +24,10 @@ type Admitter interface {
 // Admission counts what the peer of one connection that may stay does. Its methods may be called at the same time, and
 // must not block.
 type Admission interface {
-	// Hold is told that n bytes more are kept of what the peer has sent, or fewer where n is negative. False closes the
+	// Hold learns that n bytes more are kept of what the peer has sent, or fewer where n is negative. False closes the
 	// connection.
 	Hold(n int) bool
-	// Stream is told that the peer has n streams more open that it has begun, or fewer. False refuses one that begins;
+	// Stream learns that the peer has n streams more open that it has begun, or fewer. False refuses one that begins;
 	// it is not open then.
 	Stream(n int) bool
 	// Release is called once, when the connection is closed. Streams of its may end behind that.

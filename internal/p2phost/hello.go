@@ -6,8 +6,8 @@ import (
 )
 
 // hello follows what a peer says before it has proven who it is: lines of multistream, each behind its length, and
-// behind the line "/noise" two messages of Noise, each behind its length. Who reads them makes room for as much as a
-// length announces: a stranger may not have 64 KiB for two bytes.
+// behind the line "/noise" two messages of Noise, each behind its length. Anyone who reads them makes room for as much
+// as a length announces: a stranger may not have 64 KiB for two bytes.
 type hello struct {
 	noise int    // messages of Noise that are to come; 0 until the line
 	over  bool   // all have come

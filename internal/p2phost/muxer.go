@@ -75,7 +75,7 @@ type span struct {
 var errWindows = errors.New("windows are as large as they may be")
 
 // ReserveMemory implements yamux.MemoryManager: the first window is the protocol's, and what its reader has not read is
-// counted. Without more of it a stream goes on as it is.
+// counted. Without more of it a stream continues as it is.
 func (s *span) ReserveMemory(size int, priority uint8) error {
 	if priority == network.ReservationPriorityAlways {
 		return nil

@@ -154,7 +154,7 @@ func (p *iatParty) idOf(name string) string {
 	return name
 }
 
-// note keeps in mind what a word opens or asks. A stream that is begun anew is another one.
+// note keeps in mind what a word opens or asks. A stream that is begun again is another one.
 func (p *iatParty) note(w Word) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -67,7 +67,7 @@ func (p *iatSocket) connect() error {
 		p.last = resp.Header.Get("Agora-Last-Seq")
 	}
 	p.mu.Unlock()
-	if p.token == "" { // it is told why on the socket
+	if p.token == "" { // it learns why on the socket
 		f, _ := c.Next(await.Long)
 		c.Drop()
 		return refusedBy([]byte(f))

@@ -12,7 +12,7 @@ type Pair struct{ Sender, Receiver Door }
 func (p Pair) Name() string { return p.Sender.Name + " to " + p.Receiver.Name }
 
 // live reports whether what is said between the two is part of a call that stands at both ends. Then a message is a
-// stream without chunks, what one agent says in several may come in any order, no receiver is told why a stream was
+// stream without chunks, what one agent says in several may come in any order, no receiver learns why a stream was
 // given up, and a sender hears that it is refused as it hears that it is given up, and nothing where it is taken.
 func (p Pair) live() bool { return p.Sender.Can&p.Receiver.Can&Mails == 0 }
 

@@ -54,8 +54,8 @@ type Party interface {
 
 	Leave()                                                   // says goodbye; the party is not used any more: [Enters]
 	Drop()                                                    // loses the connection without a word: [Enters]
-	Return(ctx context.Context, edge int) error               // comes back after a loss, at any edge, and goes on: [Waits], [Moves]
-	Stall(bool)                                               // takes nothing from its connection any more, or goes on: [Stalls]
+	Return(ctx context.Context, edge int) error               // comes back after a loss, at any edge, and continues: [Waits], [Moves]
+	Stall(bool)                                               // takes nothing from its connection any more, or continues: [Stalls]
 	Join(ctx context.Context, space string) error             // enters a space: [Rooms]
 	Look(context.Context, agora.AgentID) (agora.Agent, error) // finds an agent in the directory, else AGENT_NOT_FOUND: [Looks]
 }

@@ -264,7 +264,7 @@ func (a *agent) begins(b *agent, w Word) *flow {
 	return f
 }
 
-// named takes note of what the stream is called where it is heard.
+// named notes what the stream is called where it is heard.
 func (f *flow) named(h Word) {
 	f.from.s.Helper()
 	if h.Stream == "" {

@@ -72,8 +72,8 @@ func (s *scene) heardLate(anna, bob *agent, late Word) (heard Word, in bool) {
 		case w.Part == agora.End && q.Peer != "" && w.Stream == q.Stream:
 			q.Part = agora.Whole
 		case w.Part == agora.Abort && in && (w.Stream == heard.Stream && w.Stream != "" || w.Request == heard.Request && w.Request != ""):
-			// Who calls resets the call as its time passes, and the edge may see that before it is so late by its own
-			// clock.
+			// Anyone who calls resets the call as its time passes, and the edge may see that before it is so late by
+			// its own clock.
 			if told = true; w.Code != agora.Timeout && !(s.live() && w.givesUp(Word{Part: agora.Cancel, Peer: "anna"})) {
 				s.Errorf("bob hears %s, want that time has passed", w)
 			}

@@ -104,7 +104,7 @@ func neverBegan(s *scene) {
 	anna.silent(bob)
 }
 
-// over proves that nothing more of a stream that was given up is heard, though its sender goes on.
+// over proves that nothing more of a stream that was given up is heard, though its sender continues.
 func (f *flow) over() {
 	f.from.s.Helper()
 	for _, text := range []string{"late", "later"} {

@@ -16,7 +16,7 @@ const (
 	Cancels                     // gives up streams, its own and those to it
 	Deadlines                   // sets deadlines
 	Waits                       // what is sent to an agent that has left, or lost its connection, is heard by it when it is back
-	Moves                       // an agent that loses its connection, or its edge, goes on at another one: nothing is lost, doubled or out of order
+	Moves                       // an agent that loses its connection, or its edge, continues at another one: nothing is lost, doubled or out of order
 	Stalls                      // an agent may read as slowly as it likes
 	Exact                       // JSON keeps its bytes
 	Anything                    // a payload may be any JSON value, or be missing; without it, it is an object

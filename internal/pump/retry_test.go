@@ -35,7 +35,8 @@ func TestWhatFailsIsTriedAgainAfterAPauseThatDoubles(t *testing.T) {
 	})
 }
 
-// Whoever is woken by others while it fails must not come to have a timer for each of its failures: each would fail again, and have another.
+// Anyone who is woken by others while it fails must not come to have a timer for each of its failures: each would fail
+// again, and have another.
 func TestWhatHasFailedOftenIsTriedOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := &pump.Retry{Longest: time.Second}

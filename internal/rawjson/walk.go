@@ -16,8 +16,8 @@ type Object struct {
 	ValAt  int    // where the value begins
 }
 
-// NewObject returns a walk over the object that b begins with, white space before it aside. Objects and lists may stand in
-// each other depth times, the object itself counted.
+// NewObject returns a walk over the object that b begins with, white space before it aside. Objects and lists may stand
+// in each other depth times, the object itself counted.
 func NewObject(b []byte, depth int) Object {
 	return Object{Scanner: Scanner{b: b, max: depth}, depth: 1}
 }
@@ -25,8 +25,8 @@ func NewObject(b []byte, depth int) Object {
 // Next goes to the next member, and passes over its value.
 func (o *Object) Next() bool { return o.NextKey() && o.Pass() }
 
-// NextKey goes to the next member, and stands at its value, which is for the caller to pass over: by Pass, or by a walk over
-// it from Enter to Leave.
+// NextKey goes to the next member, and stands at its value, which is for the caller to pass over: by Pass, or by a walk
+// over it from Enter to Leave.
 func (o *Object) NextKey() bool {
 	if !o.opened {
 		o.i = space(o.b, o.i)
@@ -57,12 +57,13 @@ func (o *Object) Pass() bool {
 	return true
 }
 
-// Enter returns a walk over the member's value, false where that is no object. The walk goes to its end, and Leave ends it.
+// Enter returns a walk over the member's value, false where that is no object. The walk goes to its end, and Leave ends
+// it.
 func (o *Object) Enter() (inner Object, ok bool) {
 	return Object{Scanner: o.Scanner, depth: o.depth + 1}, o.i < len(o.b) && o.b[o.i] == '{'
 }
 
-// Leave goes on behind the value that inner has walked over. It returns false where inner has failed.
+// Leave continues behind the value that inner has walked over. It returns false where inner has failed.
 func (o *Object) Leave(inner *Object) bool {
 	o.Scanner = inner.Scanner
 	if o.Failed() {

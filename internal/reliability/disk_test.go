@@ -37,7 +37,7 @@ func diskFull(s *stage) {
 	k := s.leader()
 	s.NATS.FillDisk(k)
 	s.lasts(10 * time.Second)
-	s.talk.Normal(15 * time.Second) // the others carry on; what is not sent again is given up after half a minute, and goes on then, too
+	s.talk.Normal(15 * time.Second) // the others carry on; what is not sent again is given up after half a minute, and continues then, too
 	s.NATS.Kill(k)
 	s.NATS.Start(k) // on another disk, which is empty
 	s.NATS.Ready()

@@ -18,7 +18,7 @@ type iatCell struct {
 	name   string
 	fault  func(*iatStage)
 	again  bool // the callers lose their edge, and POST again
-	gone   bool // the agent that answers is gone for good
+	gone   bool // the agent that answers is gone permanently
 	always bool // played without chaos, too
 }
 

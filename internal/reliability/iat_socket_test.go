@@ -44,7 +44,7 @@ func (s *iatSocket) drop() {
 	s.conn = nil
 }
 
-// say says an envelope until it is stored or refused for good, and returns the code of that.
+// say says an envelope until it is stored or refused permanently, and returns the code of that.
 func (s *iatSocket) say(ctx context.Context, text string) agora.Code {
 	for ctx.Err() == nil {
 		code := agora.Unavailable

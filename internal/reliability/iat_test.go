@@ -148,7 +148,7 @@ func (e *iatEdges) post(ctx context.Context, k int, text string) agora.Code {
 	return ""
 }
 
-// insist says an envelope, first at edge k and then at all others in turn, until it is stored or refused for good.
+// insist says an envelope, first at edge k and then at all others in turn, until it is stored or refused permanently.
 func (e *iatEdges) insist(ctx context.Context, k int, text string) agora.Code {
 	for {
 		code := e.post(ctx, k, text)

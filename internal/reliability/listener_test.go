@@ -120,7 +120,7 @@ func (l *listener) listen(c *agoratest.Client) {
 }
 
 // says says frames to one agent, without the brace that begins them: they are numbered, so that they are stored once,
-// wherever the agent goes on.
+// wherever the agent continues.
 func (l *listener) says(to string, frames ...string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -10,7 +10,7 @@ import (
 
 // TestNothingIsLostWhateverFails has agents at bare sockets and Go clients talk in one process, where the race detector
 // can see all of it, while sockets are cut, the log's leaders move, edges die, drain and come, and presence forgets
-// everything. What was receipted must arrive once and in order, and nobody may be refused anything for good.
+// everything. What was receipted must arrive once and in order, and nobody may be refused anything permanently.
 func TestNothingIsLostWhateverFails(t *testing.T) {
 	t.Parallel()
 	c := agoratest.Start(t, agoratest.Options{

@@ -30,7 +30,7 @@ func (w *witness) keep(text string) {
 	w.said = append(w.said, text)
 }
 
-// Failed tells whether anything was wrong.
+// Failed reports whether anything was wrong.
 func (w *witness) Failed() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()

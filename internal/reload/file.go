@@ -27,7 +27,7 @@ const Every = time.Second
 
 // Source is what [Watch] looks after.
 type Source interface {
-	// Look reads anew what has changed, and tells whether anything has. On an
+	// Look reads again what has changed, and reports whether anything has. On an
 	// error everything stays as it was.
 	Look() (changed bool, err error)
 	// Name says what it is, for the log.
@@ -61,7 +61,7 @@ func (f *File[T]) Get() T { return *f.now.Load() }
 // Name returns the path.
 func (f *File[T]) Name() string { return f.path }
 
-// Look reads the file; what has changed is made anew.
+// Look reads the file; what has changed is made again.
 func (f *File[T]) Look() (bool, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// Process is a program of a test's own: it may be killed, frozen and started again. Who starts it has Kill called when
-// the test ends; on Linux it dies with the test's process in any case. Its methods are for one goroutine.
+// Process is a program of a test's own: it may be killed, frozen and started again. Anyone who starts it has Kill
+// called when the test ends; on Linux it dies with the test's process in any case. Its methods are for one goroutine.
 type Process struct {
 	Argv []string // the program and its arguments
 	Env  []string // added to the test's own

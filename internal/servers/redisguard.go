@@ -44,7 +44,7 @@ func GuardedSentinel(t testing.TB, password, master, masterPassword string) (add
 	return addr
 }
 
-// startRedis starts a redis-server that may not answer whoever asks, and waits for what it says when it is ready.
+// startRedis starts a redis-server that may not answer the one who asks, and waits for what it says when it is ready.
 func startRedis(t testing.TB, args []string, ready string) {
 	t.Helper()
 	path, err := exec.LookPath("redis-server")

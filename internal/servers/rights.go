@@ -10,7 +10,7 @@ import (
 )
 
 // EdgeUser and EdgePassword are of the user that edges are at the servers of [Processes] and at every [RedisServer]: it
-// may do there what the shipped rights allow, so that a test fails which needs more. Whoever gives no name may do
+// may do there what the shipped rights allow, so that a test fails which needs more. Anyone who gives no name may do
 // everything.
 const EdgeUser, EdgePassword = "edge", "s3cret"
 

@@ -184,7 +184,7 @@ func (a *agent) connect(e *node, token bool, noticed time.Duration) {
 	a.d = a.w.open(a, e, h)
 }
 
-// lost takes note that a connection has gone.
+// lost notes that a connection has gone.
 func (a *agent) lost(d *door) {
 	a.w.mu.Lock()
 	defer a.w.mu.Unlock()
@@ -328,7 +328,7 @@ func (a *agent) push(d *door) {
 	}
 }
 
-// over tells whether nothing of a part is to be sent any more.
+// over reports whether nothing of a part is to be sent any more.
 func (p *part) over() bool { return p.failed && !p.owed || p.answered }
 
 // back has a lane begin again with the first part that is not known to be stored.
@@ -413,7 +413,7 @@ func (l *lane) fail(name string, from int) {
 	}
 }
 
-// cancelled gives a stream up that its receiver has cancelled. Numbers of it that were said come again all the same:
+// cancelled gives a stream up that its receiver has cancelled. Numbers of it that were said come again nevertheless:
 // they may have been refused for the moment, and nothing behind them is taken before.
 func (l *lane) cancelled(name string) {
 	l.fail(name, 0)

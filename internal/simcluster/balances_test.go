@@ -111,7 +111,7 @@ func (s *balances) agents() map[*node]int {
 	return has
 }
 
-// welcomed implements traveller: the session of who was moved and is soon back goes on.
+// welcomed implements traveller: the session of who was moved and is soon back continues.
 func (s *balances) welcomed(a *agent, d *door, w *edge.Welcome) {
 	at, was := s.sent[a]
 	delete(s.sent, a)

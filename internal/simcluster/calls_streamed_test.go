@@ -225,7 +225,7 @@ func (s *uploads) untold() string {
 type uploaded struct {
 	last   int        // part that stands there; -1 for none
 	ended  agora.Part // 0: not yet
-	told   int        // how often it is told that nobody waits
+	told   int        // how often it learns that nobody waits
 	marked bool       // it is, by what may stand there twice
 	gap    bool
 	wrong  string

@@ -98,7 +98,7 @@ func (s *drains) sentOn(a *agent, d *door, n *edge.Notice) {
 	})
 }
 
-// welcomed implements traveller: the session of who was sent on and is soon back goes on.
+// welcomed implements traveller: the session of who was sent on and is soon back continues.
 func (s *drains) welcomed(a *agent, d *door, w *edge.Welcome) {
 	at, was := s.sent[a]
 	delete(s.sent, a)

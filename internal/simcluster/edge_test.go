@@ -127,7 +127,7 @@ func (w *world) brokerConfig(e *node) broker.Config {
 	}
 }
 
-// byName takes every token for the name of a principal that may be anybody. Who has none is anybody.
+// byName takes every token for the name of a principal that may be anybody. Anyone who has none is anybody.
 type byName struct{}
 
 func (byName) Authenticate(ctx context.Context, c edge.Credentials) (edge.Principal, error) {
@@ -151,7 +151,7 @@ func (e *node) pass() {
 	}
 }
 
-// freeze stops the edge as far as anybody can see: nothing leaves it, nothing gets in; thawed, it goes on.
+// freeze stops the edge as far as anybody can see: nothing leaves it, nothing gets in; thawed, it continues.
 func (e *node) freeze(frozen bool) {
 	e.mu.Lock()
 	e.frozen = frozen
@@ -178,8 +178,8 @@ func cutOff(l *faultnet.Link, late bool) {
 	l.Strand()
 }
 
-// kill cuts the edge off for good: it runs on for a while in the belief that it lives. What it has written is lost, or
-// arrives late.
+// kill cuts the edge off permanently: it runs on for a while in the belief that it lives. What it has written is lost,
+// or arrives late.
 func (w *world) kill(e *node, late time.Duration) {
 	e.dead.Store(true)
 	e.die()

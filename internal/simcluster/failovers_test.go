@@ -10,7 +10,7 @@ import (
 )
 
 // failovers are presence that falls back to an older copy, which does not know that an agent has moved: the edge to
-// which it has moved goes on with a connection that the agent leaves without a word, and nobody asks it to let go.
+// which it has moved continues with a connection that the agent leaves without a word, and nobody asks it to let go.
 type failovers struct{ w *world }
 
 func newFailovers(w *world) scene { return &failovers{w} }

@@ -57,7 +57,7 @@ func planOf(seed uint64, scenes []string) Plan {
 	case 1:
 		p.Losses = true
 	case 2:
-		p.Records = 5 // retention passes whoever does not read at once
+		p.Records = 5 // retention passes the one who does not read at once
 	}
 	empty := &world{plan: &p}
 	empty.scenes = newScenes(empty)

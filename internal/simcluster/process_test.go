@@ -108,7 +108,7 @@ func (p *process) serve(c *dialledConn) {
 	defer p.mu.Unlock()
 	delete(p.conns, c)
 	c.Close()
-	// Nothing but its own end has an edge leave what it has just begun to hold: whoever adopts it has it.
+	// Nothing but its own end has an edge leave what it has just begun to hold: the one who adopts it has it.
 	again := p.asking > 0 || !p.asked.Before(c.began) // its owner's new connection takes its place
 	if short := !again && !c.began.IsZero() && time.Since(c.began) < time.Second; short && !c.ended && !c.e.dead.Load() && c.e.life.Err() == nil && !p.w.laxNow() {
 		p.wrong = append(p.wrong, fmt.Sprintf("%s has let go of what it has just begun to hold", c.e.id))

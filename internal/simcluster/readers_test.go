@@ -199,7 +199,7 @@ func (s *readers) takes(turn int, x *demux.Exchange, p *demux.Part) {
 	}
 }
 
-// ended notes how a stream ended for its reader. Where the session was over there, another goes on.
+// ended notes how a stream ended for its reader. Where the session was over there, another continues.
 func (s *readers) ended(turn int, x *demux.Exchange, err error) {
 	s.w.mu.Lock()
 	defer s.w.mu.Unlock()

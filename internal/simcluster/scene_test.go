@@ -123,7 +123,7 @@ func (w *world) goes(what string, do func(ctx context.Context)) {
 	})
 }
 
-// goingOn names what goes on beside the history; empty for nothing.
+// goingOn names what continues beside the history; empty for nothing.
 func (s *scenes) goingOn() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -204,7 +204,7 @@ func (s *scenes) received(from *agent, by agora.AgentID, r *agora.ReceiptBody) b
 	return false
 }
 
-// at returns a context that ends with an edge's connections to whoever uses it, and with the scenes.
+// at returns a context that ends with an edge's connections to the one who uses it, and with the scenes.
 func (e *node) at(ctx context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancel(ctx)
 	stop := context.AfterFunc(e.life, cancel)

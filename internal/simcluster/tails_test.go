@@ -7,7 +7,7 @@ import (
 	"github.com/agora-relay/agora/internal/simlog"
 )
 
-// tails are the last words before a silence: they are stored, nobody is told of them, and nothing follows that would
+// tails are the last words before a silence: they are stored, nobody learns of them, and nothing follows that would
 // show that they are missing.
 type tails struct {
 	w     *world

@@ -198,7 +198,7 @@ func (s *trials) away(all []*agent) (miss string) {
 }
 
 // empty empties presence, and has an agent move before the edge that it leaves can tell presence of it: its session
-// goes on.
+// continues.
 func (s *trials) empty(ctx context.Context, a, _ *agent) {
 	s.w.mu.Lock()
 	from := a.d.e

@@ -350,7 +350,7 @@ func (w *world) note(format string, args ...any) {
 	w.notes = append(w.notes, fmt.Sprintf("%6.3f ", time.Since(w.began).Seconds())+fmt.Sprintf(format, args...))
 }
 
-// failed tells whether anything was found to be wrong.
+// failed reports whether anything was found to be wrong.
 func (w *world) failed() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -47,7 +47,7 @@ func copyOf(srv *server.Server, stream string) []stored {
 // copier is the server's end of a connection without faults, on which one question is asked.
 type copier struct {
 	up   *simnet.Inlet
-	down []byte // written, and not a whole frame yet; whoever writes has it alone
+	down []byte // written, and not a whole frame yet; the one who writes has it alone
 	has  []stored
 
 	done chan struct{} // closed once all has come, or nothing more does

@@ -29,7 +29,7 @@ const (
 	Well   Leader = iota
 	Dying         // some of what it is sent is lost, some is stored, and nobody is told
 	Silent        // it takes nothing, and answers nothing
-	Absent        // nobody answers for the stream, and whoever asks is told at once
+	Absent        // nobody answers for the stream, and the one who asks is told at once
 )
 
 func (f *Faults) init(seed uint64) {

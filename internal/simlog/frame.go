@@ -19,7 +19,7 @@ type frame struct {
 var newline = []byte("\r\n")
 
 // split takes the first frame off b; n is how many bytes it has, 0 while it is not there as a whole. A line that should
-// announce a payload and does not is a frame of its own, without an operation: whoever gets it knows what to say.
+// announce a payload and does not is a frame of its own, without an operation: the one who gets it knows what to say.
 func split(b []byte) (f frame, n int) {
 	end := bytes.Index(b, newline)
 	if end < 0 {

@@ -17,7 +17,7 @@ func createClient(s *server.Server, c net.Conn) unsafe.Pointer
 // it.
 type inside struct {
 	*line
-	down []byte // written, and not a whole frame yet; whoever writes has it alone
+	down []byte // written, and not a whole frame yet; the one who writes has it alone
 }
 
 // Read reads what the client has sent.

@@ -17,7 +17,7 @@ import (
 type line struct {
 	log  *Log
 	up   *simnet.Inlet // to the server
-	part []byte        // written, and not a whole frame yet; whoever writes has it alone
+	part []byte        // written, and not a whole frame yet; the one who writes has it alone
 
 	mu       sync.Mutex        // guards the fields below
 	changed  sync.Cond         // on mu

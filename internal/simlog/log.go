@@ -121,7 +121,7 @@ func (l *Log) all() []*line {
 	return slices.Clone(l.lines)
 }
 
-// Empty has the server lose everything, streams included, as servers do that are made anew. Connections end.
+// Empty has the server lose everything, streams included, as servers do that are made again. Connections end.
 func (l *Log) Empty() error {
 	l.shutdown()
 	if err := os.RemoveAll(l.dir); err != nil {

@@ -1,4 +1,4 @@
-// Package turns lets work in a few pieces at a time, so that what goes on already need not wait behind all of it.
+// Package turns lets work in a few pieces at a time, so that what continues already need not wait behind all of it.
 package turns
 
 import (
@@ -9,10 +9,10 @@ import (
 )
 
 // Turns is for work that thousands may ask for at once, as when an edge has died and all its agents return: each costs
-// milliseconds of the machine, and what goes on already would wait behind all who were let in. So few are at work at a
-// time, and the next one begins when one has ended: then the queue for a processor is short, however many wait, and no
-// processor idles meanwhile. All kinds of such work share their Turns, and edges of one process theirs, as they share
-// its machine. The zero value is ready.
+// milliseconds of the machine, and what continues already would wait behind all who were let in. So few are at work at
+// a time, and the next one begins when one has ended: then the queue for a processor is short, however many wait, and
+// no processor idles meanwhile. All kinds of such work share their Turns, and edges of one process theirs, as they
+// share its machine. The zero value is ready.
 type Turns struct {
 	AtOnce int // how many are at work at a time: where most of it waits for others, more than there are processors; 2 for each, and 4 at least, if 0
 
@@ -21,7 +21,7 @@ type Turns struct {
 }
 
 // longest is for how long one who is at work counts: longer than any work lasts that only a processor is missing for.
-// Who waits for a lease to run out must not hold up the others.
+// Anyone who waits for a lease to run out must not hold up the others.
 const longest = 20 * time.Millisecond
 
 // Take returns when the next piece of work may begin: at once while little is asked for; who came first goes first. The

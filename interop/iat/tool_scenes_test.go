@@ -74,7 +74,7 @@ func notifies(t *testing.T, c tool, edges []string) {
 	bob := "bob-" + tagOf(t)
 	d := c.hears(t, edges[0], bob, "")
 	const payload = `{ "action":"log","level":"info", "message":"ü\u00fc", "n":1.0e2 }`
-	for range 2 { // whoever does not know that it was stored says it again
+	for range 2 { // the one who does not know that it was stored says it again
 		wants(t, c.posts(t, edges[1], says("al", bob, `"msg_id":"1-`+bob+`","type":"notification"`, payload)), 202)
 	}
 	wants(t, c.posts(t, edges[2], says("al", bob, `"msg_id":"2-`+bob+`","type":"notification"`, `{"text":"last"}`)), 202)

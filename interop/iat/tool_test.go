@@ -159,7 +159,7 @@ func (c tool) posts(t *testing.T, edge, body string) answer {
 	return c.asks(t, request{url: edge + "/a2a", post: true, body: body})
 }
 
-// read reads an envelope. nghttp goes on in the same line.
+// read reads an envelope. nghttp continues in the same line.
 func read(t *testing.T, line string) (e envelope) {
 	t.Helper()
 	d := json.NewDecoder(strings.NewReader(line))

@@ -40,7 +40,7 @@ type served struct {
 	tcp, ws string // whole multiaddresses
 }
 
-// caller is a peer that asks whoever is at a whole multiaddress.
+// caller is a peer that asks the one who is at a whole multiaddress.
 type caller interface {
 	card(t *testing.T, address string) string
 	handsOff(t *testing.T, address, request string) string

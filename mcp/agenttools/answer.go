@@ -96,7 +96,8 @@ func (w *answer) addMedia(media string, data []byte) {
 	w.blocks = append(w.blocks, mediaContent(media, data, w.files))
 }
 
-// addText adds text: behind that of before where it goes on with it, as the pieces of a streamed text do, else on a new
+// addText adds text: behind that of before where it continues with it, as the pieces of a streamed text do, else on a
+// new
 // line.
 func (w *answer) addText(s string, goesOn bool) {
 	s = strings.ToValidUTF8(s, "\uFFFD")

@@ -89,7 +89,7 @@ func New(c Agents, cfg Config) *Catalog {
 
 // Prepare reads the directory once and gives the server the tools, so that the first tools/list has them. It blocks for
 // [Config.RefreshTimeout] at most, and is called before the server takes a session. Where it returns an error the
-// server works all the same: it has the tools that could be read in time, and Serve adds the others.
+// server works nevertheless: it has the tools that could be read in time, and Serve adds the others.
 //
 // The server should be made with the capability Tools.ListChanged, as it may have no tool yet when a host connects.
 func (t *Catalog) Prepare(ctx context.Context, s *mcp.Server) error { return t.refresh(ctx, s) }

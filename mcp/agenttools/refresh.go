@@ -16,7 +16,7 @@ import (
 // Bounds of one reading of the directory.
 const (
 	maxAgents  = 512 // agents whose tools are kept: the first by id. Those of others are found by agora_find_tool alone
-	maxCards   = 256 // cards of agents that are new or have registered anew; others wait for the next refresh
+	maxCards   = 256 // cards of agents that are new or have registered again; others wait for the next refresh
 	maxRereads = 16  // cards that are read again though the listing of their agents is as it was
 	readers    = 8   // cards that are asked for at a time
 )
@@ -28,8 +28,8 @@ type card struct {
 	tools   []tool
 }
 
-// listing is what the list of agents says of one. It changes when the agent registers anew, but not when it updates its
-// card: so cards are read again in turns.
+// listing is what the list of agents says of one. It changes when the agent registers again, but not when it updates
+// its card: so cards are read again in turns.
 type listing struct {
 	id, name, endpoint string
 	registered         time.Time
@@ -111,7 +111,7 @@ func (t *Catalog) cards(ctx context.Context, ids []string) ([]agora.Agent, []err
 	return cards, errs
 }
 
-// due returns the agents whose cards are to be read: new ones and those that have registered anew, and of the others
+// due returns the agents whose cards are to be read: new ones and those that have registered again, and of the others
 // those whose cards were read longest ago. It forgets agents that are not listed.
 func (t *Catalog) due(listed []listing) []listing {
 	here := make(map[string]bool, len(listed))

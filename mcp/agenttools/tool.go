@@ -42,7 +42,7 @@ func toolsOf(a agora.Agent) []tool {
 	return all
 }
 
-// text is what a model is told of the tool.
+// text is what a model learns of the tool.
 func (x *tool) text() string {
 	var b strings.Builder
 	if x.description != "" {

@@ -40,7 +40,7 @@ type bell struct {
 
 func newBell(h *Host) *bell { return &bell{h: h, wake: make(chan struct{}, 1)} }
 
-// news takes note of a message that has come. It never blocks.
+// news notes a message that has come. It never blocks.
 func (b *bell) news(it inbox.Item) {
 	b.mu.Lock()
 	if len(b.rung) < maxRung {
@@ -144,7 +144,7 @@ func kindOf(it inbox.Item) string {
 	return "message"
 }
 
-// meets takes note of what a host says of itself.
+// meets notes what a host says of itself.
 func (b *bell) meets(p *mcp.InitializeParams) {
 	if p == nil {
 		return
@@ -209,7 +209,7 @@ type heardConn struct {
 	open map[string]bool // by id, as JSON
 }
 
-// Read takes note of calls of tools, and of who the host is.
+// Read notes calls of tools, and of who the host is.
 func (c *heardConn) Read(ctx context.Context) (jsonrpc.Message, error) {
 	m, err := c.Connection.Read(ctx)
 	if q, ok := m.(*jsonrpc.Request); ok && err == nil {
@@ -252,7 +252,7 @@ func (c *heardConn) meetAgain(params json.RawMessage) {
 	c.meets(&i)
 }
 
-// Write takes note of answers.
+// Write notes answers.
 func (c *heardConn) Write(ctx context.Context, m jsonrpc.Message) error {
 	err := c.Connection.Write(ctx, m)
 	if a, ok := m.(*jsonrpc.Response); ok {
@@ -261,7 +261,7 @@ func (c *heardConn) Write(ctx context.Context, m jsonrpc.Message) error {
 	return err
 }
 
-// note takes note that a call is open, or is no more.
+// note notes that a call is open, or is no more.
 func (c *heardConn) note(id jsonrpc.ID, open bool) {
 	key, err := json.Marshal(id.Raw())
 	if err != nil {

@@ -73,7 +73,7 @@ func (f *feed) until(ctx context.Context, holds func() bool) error {
 	}
 }
 
-// where says from which event on a new membership goes on.
+// where says from which event on a new membership continues.
 func (f *feed) where() client.JoinOptions {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -18,7 +18,7 @@ type texter interface{ text() string }
 
 // addTool adds a tool whose results have a short text, which text makes of them, beside their structure. What goes
 // wrong is a result with isError. Values within its arguments and its results keep their bytes: the library's own way
-// to add a tool would spell them anew.
+// to add a tool would spell them again.
 func addTool[In any, Out texter](h *Host, s *mcp.Server, t *mcp.Tool, f func(context.Context, *mcp.CallToolRequest, In) (Out, error)) {
 	described := *t
 	takes := schemaOf[In]()
@@ -153,5 +153,5 @@ func simplify(s *jsonschema.Schema) {
 	}
 }
 
-// errNothingSaid is what a model is told that says nothing.
+// errNothingSaid is what a model learns that says nothing.
 var errNothingSaid = errors.New("give the text to send, or a payload")

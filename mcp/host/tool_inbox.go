@@ -104,7 +104,7 @@ func (h *Host) arrived(ctx context.Context, in inboxIn) error {
 	return nil
 }
 
-// settleTime is how long a read that is not to wait waits all the same: what is on its way from the cluster comes in
+// settleTime is how long a read that is not to wait waits nevertheless: what is on its way from the cluster comes in
 // that time.
 const settleTime = 200 * time.Millisecond
 

@@ -194,7 +194,7 @@ func (f *feed) news(after *uint64) bool {
 	return n > 0 && f.events[n-1].seq > f.from(after)
 }
 
-// list adds events behind a position, as many as there is room for, and takes note that they were read.
+// list adds events behind a position, as many as there is room for, and notes that they were read.
 func (f *feed) list(out spaceEvents, after *uint64) spaceEvents {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -77,7 +77,7 @@ func Socket(urls, agent string) (string, error) {
 	return filepath.Join(dir, fmt.Sprintf("%x.sock", sum[:8])), nil
 }
 
-// answerAt has whoever connects to a socket told what waits, until the function that it returns is called. Where it
+// answerAt has the one who connects to a socket told what waits, until the function that it returns is called. Where it
 // can't, it says so in the log: then the host is not asked.
 func (h *Host) answerAt(ctx context.Context, path string) (stop func()) {
 	os.Remove(path) // of a process that is no more: this one is the agent now
@@ -95,7 +95,7 @@ func (h *Host) answerAt(ctx context.Context, path string) (stop func()) {
 				return
 			}
 			conn.SetDeadline(time.Now().Add(socketTime))
-			// Whoever asks and does not read has gone.
+			// Anyone who asks and does not read has gone.
 			_ = json.NewEncoder(conn).Encode(summarize(h.cfg.Client.Agent, h.inbox.Peek()))
 			conn.Close()
 		}

@@ -87,7 +87,7 @@ func (b *Inbox) add(ctx context.Context, m *client.Message) *entry {
 	return e
 }
 
-// abandoned takes note that nobody waits for the answer to a request.
+// abandoned notes that nobody waits for the answer to a request.
 func (b *Inbox) abandoned(e *entry, why error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -114,7 +114,7 @@ func (b *Inbox) change() {
 }
 
 // List returns the messages behind a position that are not acknowledged, the first of them, and how many more there
-// are. It takes note that these were shown. Replies that somebody waits for by Await, or has got by it, are not among
+// are. It notes that these were shown. Replies that somebody waits for by Await, or has got by it, are not among
 // them.
 func (b *Inbox) List(after uint64, limit int) (items []Item, more int) {
 	b.mu.Lock()
@@ -166,7 +166,7 @@ func (b *Inbox) hidden(e *entry) bool {
 	return e.given || b.awaited[question{e.m.From, e.m.RequestID()}] > 0 || e.m.StreamID != "" && b.awaited[question{e.m.From, e.m.StreamID}] > 0
 }
 
-// Lose takes note of messages that are lost.
+// Lose notes messages that are lost.
 func (b *Inbox) Lose(g client.Gap) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -40,7 +40,8 @@ type conn struct {
 	writer sync.WaitGroup
 }
 
-// newConn returns a connection over the pipes of a process. Whoever makes it owes it a Close, and then a call of wait.
+// newConn returns a connection over the pipes of a process. Anyone who makes it owes it a Close, and then a call of
+// wait.
 func newConn(stdout io.ReadCloser, stdin io.WriteCloser, log *slog.Logger) *conn {
 	c := &conn{
 		lines: stdio.NewLines(stdout, maxLine), stdout: stdout, stdin: stdin, out: make(chan []byte), closed: make(chan struct{}),

@@ -137,7 +137,7 @@ func TestAServerOverHTTPThatComesBackIsReachedAgain(t *testing.T) {
 			if got := s.call("grow", `{}`); got != `"ok"` {
 				t.Fatalf("the answer is %s", got)
 			}
-			s.listed("grown") // it is told of changes again
+			s.listed("grown") // it learns of changes again
 		})
 	}
 }

@@ -89,7 +89,7 @@ func (m *Member) enter(ctx context.Context, s *session) error {
 // spareHandlers deal with messages beside calls, and refuse those that are too many.
 const spareHandlers = 16
 
-// dial connects to the cluster. It goes on trying for as long as no edge says that it is of no use.
+// dial connects to the cluster. It continues trying for as long as no edge says that it is of no use.
 func (m *Member) dial(ctx context.Context, cfg client.Config) (*client.Client, error) {
 	for n := 0; ; n++ {
 		c, err := client.Dial(ctx, cfg)

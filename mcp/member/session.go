@@ -139,8 +139,8 @@ func (s *session) abort() {
 	}
 }
 
-// close ends the session in order, and the server where it is a process. Whoever calls has seen to it that no call is
-// in hand. It returns when nothing of it runs.
+// close ends the session in order, and the server where it is a process. Anyone who calls has seen to it that no call
+// is in hand. It returns when nothing of it runs.
 func (s *session) close(grace time.Duration) {
 	if s.ClientSession != nil {
 		_ = s.Close()

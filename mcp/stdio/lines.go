@@ -28,7 +28,7 @@ func NewLines(r io.Reader, most int) *Lines {
 // the error of the reader, and with it what stands there without an end.
 func (l *Lines) Next() (line, tail []byte, long bool, err error) {
 	if cap(l.line) > 256<<10 {
-		l.line = nil // one long line is no reason to keep as much for good
+		l.line = nil // one long line is no reason to keep as much permanently
 	}
 	l.line, l.tail = l.line[:0], l.tail[:0]
 	for {

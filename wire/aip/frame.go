@@ -7,7 +7,8 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// Frame is a message as the bytes that it came in. Who has received it owes it a call of Free, unless it is sent, which does that. One goroutine at a time uses it.
+// Frame is a message as the bytes that it came in. Anyone who has received it owes it a call of Free, unless it is
+// sent, which does that. One goroutine at a time uses it.
 type Frame struct{ data mem.BufferSlice }
 
 // Bytes returns the message's bytes, for reading. Where it came in several pieces it is put together first.

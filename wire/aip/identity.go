@@ -17,8 +17,9 @@ import (
 	"github.com/agora-relay/agora"
 )
 
-// Whoever knows a node's address could register it under an id of his own, and so be let through to it. So gateways say with every call of a node which node they mean, and ask
-// who is there before they register it, by a method that is not of the protocol: servers of other makes do not know it, and of those the address alone is known.
+// Anyone who knows a node's address could register it under an id of his own, and so be let through to it. So gateways
+// say with every call of a node which node they mean, and ask who is there before they register it, by a method that is
+// not of the protocol: servers of other makes do not know it, and of those the address alone is known.
 
 // IdentifyMethod is asked who serves at an address. Its messages are empty: what it says is metadata.
 const IdentifyMethod = "/agora.aip.Node/Identify"
@@ -30,7 +31,8 @@ const (
 	secretKey    = "agora-node-secret" // of a registration: known to the node and to who registers it, which is the node itself
 )
 
-// Identity is who serves at an address. ID is empty for a gateway, which is no node. Secret is what registrations of the node carry; empty where it is not the node that registers itself.
+// Identity is who serves at an address. ID is empty for a gateway, which is no node. Secret is what registrations of
+// the node carry; empty where it is not the node that registers itself.
 type Identity struct {
 	ID     string
 	Secret string
@@ -67,8 +69,10 @@ func Meant(ctx context.Context, id string) bool {
 	return true
 }
 
-// Identify asks who serves at a connection. FORBIDDEN where that is another one than the node of an id, or where it proves by a secret that it registers itself and registered gives another
-// one; registered may be nil where the node was registered before. nil where it is the node, and where it does not know the question or does not answer it in time.
+// Identify asks who serves at a connection. FORBIDDEN where that is another one than the node of an id, or where it
+// proves by a secret that it registers itself and registered gives another one; registered may be nil where the node
+// was registered before. nil where it is the node, and where it does not know the question or does not answer it in
+// time.
 func Identify(ctx context.Context, conn grpc.ClientConnInterface, id string, registered *string) error {
 	challenge, header := rand.Text(), metadata.MD{}
 	ctx = metadata.AppendToOutgoingContext(ctx, challengeKey, challenge)

@@ -14,13 +14,15 @@ import (
 	"github.com/agora-relay/agora/internal/budget"
 )
 
-// Answers that list nodes are bounded, as the libraries of gRPC take 4 MiB where nobody says otherwise. Who asks for pages gets whole nodes, a page at a time; who does not, as the protocol
-// knows no pages, gets one answer, with less of each node where they are too many.
+// Answers that list nodes are bounded, as the libraries of gRPC take 4 MiB where nobody says otherwise. Anyone who asks
+// for pages gets whole nodes, a page at a time; who does not, as the protocol knows no pages, gets one answer, with
+// less of each node where they are too many.
 
 // MaxListing is how many bytes the nodes in an answer have at most.
 const MaxListing = 4<<20 - 256<<10
 
-// maxLinkListing is MaxListing for a gateway that knows no pages yet. Such a one takes 16 MiB, and takes nodes for gone that are not listed.
+// maxLinkListing is MaxListing for a gateway that knows no pages yet. Such a one takes 16 MiB, and takes nodes for gone
+// that are not listed.
 const maxLinkListing = 16<<20 - 256<<10
 
 // Metadata of calls of GetNodes and RegisterAgent. Ids may have any characters, so they are binary.
@@ -51,8 +53,9 @@ func ListingOf(ctx context.Context) int {
 	return MaxListing
 }
 
-// Bound returns those of nodes, sorted by id, with which a call is answered, and says in the header of the answer what is missing. all says that the nodes given are all that there are
-// behind the last page, and whole. They stay as they are.
+// Bound returns those of nodes, sorted by id, with which a call is answered, and says in the header of the answer what
+// is missing. all says that the nodes given are all that there are behind the last page, and whole. They stay as they
+// are.
 func Bound(ctx context.Context, peers []*Peer, all bool) ([]*Peer, error) {
 	after, paged := AfterOf(ctx)
 	if !paged {
@@ -76,7 +79,8 @@ func Bound(ctx context.Context, peers []*Peer, all bool) ([]*Peer, error) {
 	return page, grpc.SetHeader(ctx, metadata.Pairs(nextKey, IDOf(page[len(page)-1])))
 }
 
-// BoundRegistered is Bound for the answer to an agent that has registered, which knows no pages and has that agent whatever is left out.
+// BoundRegistered is Bound for the answer to an agent that has registered, which knows no pages and has that agent
+// whatever is left out.
 func BoundRegistered(ctx context.Context, self string, peers []*Peer, all bool) ([]*Peer, error) {
 	first := slices.IndexFunc(peers, func(p *Peer) bool { return IDOf(p) == self })
 	if first > 0 {
@@ -120,7 +124,8 @@ func sizeBytes(n int) int {
 	return size
 }
 
-// fit returns nodes with less of each, where they are too large together for an answer of so many bytes: see [budget.Fit].
+// fit returns nodes with less of each, where they are too large together for an answer of so many bytes: see
+// [budget.Fit].
 func fit(peers []*Peer, bytes int) (fit []*Peer, leftOut []string) {
 	items := make([]budget.Item, len(peers))
 	for i, p := range peers {
@@ -166,8 +171,8 @@ func eachText(p *Peer, visit func(s *string, schema bool)) {
 	}
 }
 
-// AllNodes asks a gateway for nodes, page by page: whole ones, sorted by id, where it knows pages, and else for what it answers at once. RESOURCE_EXHAUSTED where they are more than so many
-// bytes.
+// AllNodes asks a gateway for nodes, page by page: whole ones, sorted by id, where it knows pages, and else for what it
+// answers at once. RESOURCE_EXHAUSTED where they are more than so many bytes.
 func AllNodes(ctx context.Context, gateway GatewayServiceClient, in *GetNodesRequest, most int, opts ...grpc.CallOption) (all []*Peer, err error) {
 	for after := ""; ; {
 		var header metadata.MD

@@ -21,8 +21,9 @@ func InDomain(card *agora.Agent, domain string) bool {
 
 func domainOf(card *agora.Agent) string { return cmp.Or(card.Domain, DefaultDomain) }
 
-// PeerOf returns a card as a node. Of a node it is what that has registered, unknown fields included, where the card has its Registration, and what the card says of it
-// otherwise. An agent of another dialect is an AgentInfo at the given address, whose skills are its skills and tools.
+// PeerOf returns a card as a node. Of a node it is what that has registered, unknown fields included, where the card
+// has its Registration, and what the card says of it otherwise. An agent of another dialect is an AgentInfo at the
+// given address, whose skills are its skills and tools.
 func PeerOf(card *agora.Agent, address string) *Peer {
 	if card.Dialect == Dialect {
 		if p := registered(&card.Registration); p != nil {
@@ -117,8 +118,8 @@ func ListedNode(r *agora.Registration) []byte {
 	return appendField(b, number, r.Body)
 }
 
-// RegisterAnswer returns a RegisterAgentResponse that says success, of peers as [ListedPeer] and [ListedNode] encode them. It is written into buffers that are used
-// again, as each that registers is told of all.
+// RegisterAnswer returns a RegisterAgentResponse that says success, of peers as [ListedPeer] and [ListedNode] encode
+// them. It is written into buffers that are used again, as each that registers learns of all.
 func RegisterAnswer(peers [][]byte) *Frame {
 	w := answerWriter{pool: mem.DefaultBufferPool()}
 	w.write([]byte{fieldSuccess<<3 | byte(protowire.VarintType), 1})
@@ -162,7 +163,8 @@ func (w *answerWriter) flush() {
 // fieldNodeInfo is UpdateNodeInfoRequest.node_info.
 const fieldNodeInfo = 1
 
-// ReadPeer returns what an encoded Peer says of a node, in its own bytes; no media type where it says nothing. INVALID_REQUEST where the bytes are malformed.
+// ReadPeer returns what an encoded Peer says of a node, in its own bytes; no media type where it says nothing.
+// INVALID_REQUEST where the bytes are malformed.
 func ReadPeer(raw []byte) (agora.Registration, error) {
 	var r agora.Registration
 	f := fields{rest: raw}
@@ -200,7 +202,8 @@ func ReadUpdate(raw []byte) (agora.Registration, error) {
 	return ReadPeer(peer)
 }
 
-// joined returns an encoded message that stands in several pieces, as protobuf merges them: by putting one behind the other.
+// joined returns an encoded message that stands in several pieces, as protobuf merges them: by putting one behind the
+// other.
 func joined(before, more []byte) []byte {
 	if len(before) == 0 {
 		return more

@@ -26,10 +26,10 @@ const (
 	ActionAck           = "ack"
 )
 
-// CheckAction checks the payload of a request, a notification or a response as its action wants it (IAT §4): required members
-// are there, and all that are there are of their type; null in an optional one is as good as none. A key of the action that
-// stands twice is refused. An action that Agora does not know passes, and so does a payload without one, and every chunk.
-// An error is a *[Fault] with the code INVALID_REQUEST.
+// CheckAction checks the payload of a request, a notification or a response as its action wants it (IAT §4): required
+// members are there, and all that are there are of their type; null in an optional one is as good as none. A key of the
+// action that stands twice is refused. An action that Agora does not know passes, and so does a payload without one,
+// and every chunk. An error is a *[Fault] with the code INVALID_REQUEST.
 func CheckAction(e *Envelope) error {
 	if e.Type == Chunk {
 		return nil
@@ -60,12 +60,13 @@ func CheckAction(e *Envelope) error {
 	return p.err()
 }
 
-// misplaced returns what refuses an action that is checked as one whole request, and nothing else: so nobody is given a task, or has a tool called, past the checks.
+// misplaced returns what refuses an action that is checked as one whole request, and nothing else: so nobody is given a
+// task, or has a tool called, past the checks.
 func (e *Envelope) misplaced() error {
 	p := e.reader()
 	switch e.Action {
 	case ActionExecute, ActionCallTool, ActionApproval:
-		if e.Type == Notification && e.Action != ActionExecute { // a task may be given to whoever says nothing of it
+		if e.Type == Notification && e.Action != ActionExecute { // a task may be given to the one who says nothing of it
 			p.refuse(paths[fType], "must be request: "+e.Action+" waits for an answer")
 		} else if e.Stream {
 			p.refuse(paths[fStream], "must not be true: "+e.Action+" is one whole request")
@@ -118,7 +119,8 @@ func (e *Envelope) ToolCall() (ToolCall, error) {
 	return c, p.err()
 }
 
-// Ack reads the payload of the action ack: the position up to which everything has arrived (extension). An error is as that of [CheckAction].
+// Ack reads the payload of the action ack: the position up to which everything has arrived (extension). An error is as
+// that of [CheckAction].
 func (e *Envelope) Ack() (seq uint64, err error) {
 	p := e.reader()
 	p.read(member{key: "seq", must: true, read: func(path string, raw []byte) {

@@ -13,7 +13,7 @@ import (
 const MaxMessage = 16 << 20
 
 // NewServer returns a server that is an agent and a toolbox: each message of a session is answered by its own content,
-// and a call of a tool by its arguments. Whoever has called Serve stops it.
+// and a call of a tool by its arguments. Anyone who has called Serve stops it.
 func NewServer() *grpc.Server {
 	s := grpc.NewServer(grpc.ForceServerCodecV2(codec{}), grpc.MaxRecvMsgSize(MaxMessage), grpc.MaxSendMsgSize(MaxMessage))
 	s.RegisterService(&grpc.ServiceDesc{

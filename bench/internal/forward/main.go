@@ -42,7 +42,7 @@ func forward(listen, upstream string) error {
 	}
 }
 
-// pump copies through memory, as whoever reads frames must, until either side ends.
+// pump copies through memory, as the one who reads frames must, until either side ends.
 func pump(to, from net.Conn) {
 	defer to.Close()
 	defer from.Close()

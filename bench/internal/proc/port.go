@@ -41,7 +41,7 @@ func Addrs(n int) ([]string, error) {
 	return all, nil
 }
 
-// Answers tells whether a GET is answered with 200 within a second.
+// Answers reports whether a GET is answered with 200 within a second.
 func Answers(url string) bool {
 	c := http.Client{Timeout: time.Second, Transport: &http.Transport{DisableKeepAlives: true}}
 	resp, err := c.Get(url)
@@ -52,7 +52,7 @@ func Answers(url string) bool {
 	return resp.StatusCode == http.StatusOK
 }
 
-// Listens tells whether somebody accepts connections at addr.
+// Listens reports whether somebody accepts connections at addr.
 func Listens(addr string) bool {
 	c, err := net.DialTimeout("tcp", addr, time.Second)
 	if err == nil {

@@ -47,7 +47,7 @@ func startSocketIO(_ context.Context, r *Running) error {
 
 func port(addr string) string { return addr[strings.LastIndexByte(addr, ':')+1:] }
 
-// copyNode writes the server's files into a folder. It tells whether npm has installed just what they ask for before.
+// copyNode writes the server's files into a folder. It reports whether npm has installed just what they ask for before.
 func copyNode(dir string) (current bool, err error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return false, err

@@ -32,7 +32,7 @@ func DialAgora(ctx context.Context, r loadgen.Role, addr, id, token string) (*Ag
 	return &Agora{Peer: p}, nil
 }
 
-// Resume connects the agent again after its connection was lost, and goes on with its session after what it received
+// Resume connects the agent again after its connection was lost, and continues with its session after what it received
 // last.
 func (a *Agora) Resume(ctx context.Context, addr string) (*Agora, error) {
 	p, err := a.Peer.Resume(ctx, "ws://"+addr)

@@ -229,7 +229,7 @@ func statusIn(block []byte) int {
 	return 1
 }
 
-// takes tells whether the connection has room for one more downlink of so many, and counts it.
+// takes reports whether the connection has room for one more downlink of so many, and counts it.
 func (c *http2) takes(most int) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()

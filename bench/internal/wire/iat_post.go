@@ -14,7 +14,7 @@ type uplink interface {
 	post(body []byte) (status int, answer []byte, err error)
 	// events hands on what comes down until the connection ends.
 	events(data func([]byte)) error
-	// At returns when what came down last had come, in Ticks; for whoever takes the events.
+	// At returns when what came down last had come, in Ticks; for the one who takes the events.
 	At() int64
 	// SetWriteDeadline bounds posts.
 	SetWriteDeadline(t time.Time) error

@@ -28,7 +28,7 @@ func DialSocketIO(ctx context.Context, addr, id string) (*SocketIO, error) {
 	return dialSocketIO(ctx, addr, id, `40{"id":"`+id+`"}`)
 }
 
-// Resume connects the client again after its connection was lost, and goes on with its session after the last event
+// Resume connects the client again after its connection was lost, and continues with its session after the last event
 // that it received.
 func (c *SocketIO) Resume(ctx context.Context, addr string) (*SocketIO, error) {
 	event := bytes.TrimSuffix(c.last, []byte(`"]`)) // its offset stands last

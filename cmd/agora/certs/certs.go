@@ -113,7 +113,7 @@ func listener(cert, key, clientCA string, contents [][]byte, protos []string) (*
 	if made.ClientCAs, err = poolOf(clientCA, contents[2]); err != nil {
 		return nil, err
 	}
-	// Whoever has none may still have a token. A session that is resumed would skip the
+	// Anyone who has none may still have a token. A session that is resumed would skip the
 	// CAs, which may be others by then.
 	made.ClientAuth, made.SessionTicketsDisabled = tls.VerifyClientCertIfGiven, true
 	return made, nil

@@ -54,7 +54,7 @@ func newAsk() *cobra.Command {
 	return cmd
 }
 
-// silenceTime is how long an agent that was asked may say nothing until the user is told how it stands.
+// silenceTime is how long an agent that was asked may say nothing until the user learns how it stands.
 const silenceTime = 10 * time.Second
 
 // tellSilence tells the user, from time to time, why nothing may have come from an agent that was asked, until heard is

@@ -113,7 +113,7 @@ func (v *verb) listed(ctx context.Context, from names) ([]string, error) {
 	return from(ctx, c)
 }
 
-// unsafeInShell tells whether a shell could take a character of a name, which others have chosen, for more than that.
+// unsafeInShell reports whether a shell could take a character of a name, which others have chosen, for more than that.
 func unsafeInShell(r rune) bool {
 	return (r < '0' || r > '9') && (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && !strings.ContainsRune("-_./@+", r)
 }

@@ -162,7 +162,7 @@ func textPayload(text string) (json.RawMessage, error) {
 	return json.Marshal(map[string]string{"text": text})
 }
 
-// source reads so that a read can be given up: the one under way goes on until
+// source reads so that a read can be given up: the one under way continues until
 // its reader has something, which for stdin nothing but the end of the program interrupts.
 type source struct {
 	ctx    context.Context

@@ -7,7 +7,7 @@ import (
 	"github.com/agora-relay/agora/cmd/agora/terminal"
 )
 
-// line makes lines that a terminal does not break by itself: what is too long goes on below, behind an indent.
+// line makes lines that a terminal does not break by itself: what is too long continues below, behind an indent.
 type line struct {
 	b  strings.Builder
 	at int // column

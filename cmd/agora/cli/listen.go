@@ -112,7 +112,7 @@ func (l *listener) listen(ctx context.Context, c *client.Client, show func(*clie
 	return nil
 }
 
-// over takes note of how a stream has ended. What could not be printed ends the verb.
+// over notes how a stream has ended. What could not be printed ends the verb.
 func (l *listener) over(ctx context.Context, p *printer, m *client.Message, cancel context.CancelCauseFunc, err error) {
 	switch {
 	case err == nil || ctx.Err() != nil:

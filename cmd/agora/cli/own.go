@@ -13,13 +13,13 @@ import (
 	"github.com/agora-relay/agora/cmd/agora/config"
 )
 
-// ownEdge is the edge on this machine, or in this container, as it is told where its admin port is: by environment, or
+// ownEdge is the edge on this machine, or in this container, as it learns where its admin port is: by environment, or
 // by the file of AGORA_CONFIG. So an operator who is there need not say it again.
 type ownEdge struct {
 	addr string
 	tls  config.TLS
 	config.Admin
-	faults error // what is wrong with environment or file; what is right counts all the same
+	faults error // what is wrong with environment or file; what is right counts nevertheless
 }
 
 // findOwnEdge reads the settings of the edge on this machine.

@@ -25,7 +25,7 @@ func (v *verb) dial(ctx context.Context, cfg client.Config) (*client.Client, err
 	})
 }
 
-// waitFlag defines the flag of a verb that goes on, by which it waits for a cluster.
+// waitFlag defines the flag of a verb that continues, by which it waits for a cluster.
 func (v *verb) waitFlag(cmd *cobra.Command) {
 	cmd.Flags().BoolVar(&v.wait, "wait", false, "wait for a cluster that is not there yet (default: at a terminal)")
 }

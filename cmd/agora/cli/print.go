@@ -147,7 +147,7 @@ func chunks(ctx context.Context, next func(context.Context) (string, error)) ite
 }
 
 // words yields the text of a streamed message, and behind it what its end says, as that of agents of other dialects
-// may: a string goes on with the text, anything else has a line of its own.
+// may: a string continues with the text, anything else has a line of its own.
 func words(ctx context.Context, m *client.Message) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
 		within := false // a line

@@ -24,7 +24,7 @@ func warnsReadable(cmd *cobra.Command) {
 	}
 }
 
-// warnReadable warns of files of secrets that every user of the machine can read or change. The verb runs all the same:
+// warnReadable warns of files of secrets that every user of the machine can read or change. The verb runs nevertheless:
 // the secret is its user's own.
 func warnReadable(cmd *cobra.Command) {
 	for _, name := range secretFlags {

@@ -10,7 +10,7 @@ import (
 	"github.com/agora-relay/agora/cmd/agora/terminal"
 )
 
-// screen shows people what several agents say. Each line begins with who speaks, or with an indent where it goes on
+// screen shows people what several agents say. Each line begins with who speaks, or with an indent where it continues
 // from the line above, so that nothing that is said can look as if it came from another; of several streams that come
 // at a time each has the line for a turn. Its methods may be called by many at a time, and block while the output does.
 type screen struct {
@@ -101,7 +101,7 @@ func (s *screen) note(text string) {
 	l.writeTo(s.notes) // where it can't be shown there is nobody to tell
 }
 
-// typed takes note that a line was typed: on the terminal it has ended the line that was open.
+// typed notes that a line was typed: on the terminal it has ended the line that was open.
 func (s *screen) typed() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -153,7 +153,7 @@ func (v *voice) end() error {
 	return s.flush()
 }
 
-// over ends the turn of whoever has the line.
+// over ends the turn of the one who has the line.
 func (s *screen) over() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -180,7 +180,7 @@ func (s *screen) next() {
 	}
 }
 
-// endLine ends the line of whoever has it.
+// endLine ends the line of the one who has it.
 func (s *screen) endLine() {
 	if s.open != nil {
 		s.finish(s.open)

@@ -11,8 +11,8 @@ import (
 	"github.com/agora-relay/agora/wire"
 )
 
-// output is what a command writes: the answer to a message that wants one, as it comes, and else text for whoever has
-// started the verb.
+// output is what a command writes: the answer to a message that wants one, as it comes, and else text for the one who
+// has started the verb.
 type output struct {
 	*printer
 	ctx    context.Context

@@ -22,8 +22,8 @@ import (
 // maxHeard bounds whom a conversation keeps in mind.
 const maxHeard = 1024
 
-// conversation sends the lines that a person types to whom they are meant for: whoever waits for an answer, else
-// whoever has written, where there is one alone.
+// conversation sends the lines that a person types to whom they are meant for: the one who waits for an answer, else
+// the one who has written, where there is one alone.
 type conversation struct {
 	c    *client.Client
 	tell func(string)
@@ -40,7 +40,7 @@ type question struct {
 	deadline time.Time       // when its sender stops waiting; zero: not known
 }
 
-// heard takes note of a message.
+// heard notes a message.
 func (t *conversation) heard(m *client.Message) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

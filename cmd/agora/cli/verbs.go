@@ -36,8 +36,8 @@ func AddCommands(root *cobra.Command) {
 	completeOperators(root)
 }
 
-// prepareVerb has wrong usage told in the way of verbs, and help tell their exit statuses; whoever runs it is warned of
-// secrets that others can read.
+// prepareVerb has wrong usage told in the way of verbs, and help tell their exit statuses; the one who runs it is
+// warned of secrets that others can read.
 func prepareVerb(cmd *cobra.Command) *cobra.Command {
 	cmd.GroupID = AgentGroup
 	return toldUsage(cmd)
@@ -64,7 +64,7 @@ type verb struct {
 	idFlag  string // how the agent is named; empty for a verb that is nobody
 	json    bool
 	timeout time.Duration
-	endless bool         // goes on until the user ends it: then that is no failure
+	endless bool         // continues until the user ends it: then that is no failure
 	tell    func(string) // tells people how it stands; nil: on a line of stderr
 	hint    string       // told once it is connected
 	skills  []agora.Skill

@@ -6,7 +6,7 @@ import (
 	"strconv"
 )
 
-// IsLoopback tells whether an address can be reached from this machine only.
+// IsLoopback reports whether an address can be reached from this machine only.
 func IsLoopback(addr string) bool {
 	host, _, err := net.SplitHostPort(addr)
 	if err != nil {

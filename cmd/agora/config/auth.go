@@ -51,7 +51,7 @@ func (a *authSettings) Config(log *slog.Logger) auth.Config {
 	return c
 }
 
-// has tells whether a way in was chosen.
+// has reports whether a way in was chosen.
 func (a *authSettings) has(way string) bool {
 	for _, w := range a.Config(nil).Ways {
 		if w == way {

@@ -142,7 +142,7 @@ func (n *natsSettings) faults() (all []error) {
 	)
 }
 
-// isAddress tells whether text is HOST, HOST:PORT or a URL of one.
+// isAddress reports whether text is HOST, HOST:PORT or a URL of one.
 func isAddress(text string) bool {
 	if !strings.Contains(text, "://") {
 		text = "nats://" + text

@@ -29,7 +29,7 @@ func Variable(setting string) string {
 }
 
 // Fill gives the flags that were not given what environment and file say. It
-// returns every fault that it finds; the settings without one are set all the same.
+// returns every fault that it finds; the settings without one are set nevertheless.
 func Fill(f *pflag.FlagSet, lookup func(string) (string, bool)) (origins, error) {
 	o := origins{lookup: lookup, from: map[string]string{}}
 	err := o.environment(f)

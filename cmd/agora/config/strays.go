@@ -79,12 +79,12 @@ func variables(cmd *cobra.Command) map[string]bool {
 	return all
 }
 
-// ofOthers tells whether a variable is there for somebody else.
+// ofOthers reports whether a variable is there for somebody else.
 func ofOthers(name, value string) bool {
 	return composeOwn[name] || testOwn.MatchString(name) || serviceLink.MatchString(name) || ofService(name, value)
 }
 
-// ofService tells whether Kubernetes has put a variable there.
+// ofService reports whether Kubernetes has put a variable there.
 func ofService(name, value string) bool {
 	return serviceAddress.MatchString(name) && strings.Contains(value, "://")
 }

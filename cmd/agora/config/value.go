@@ -160,7 +160,7 @@ func masked(u string) string {
 	return scheme + place + "?" + strings.Join(params, "&")
 }
 
-// numbered tells whether nothing but a number stands where an address may have its port.
+// numbered reports whether nothing but a number stands where an address may have its port.
 func numbered(place string) bool {
 	host, _, _ := strings.Cut(place, "/")
 	if i := strings.LastIndexByte(host, ']'); i >= 0 {

@@ -41,7 +41,7 @@ func shorten(groups []string, a slog.Attr) slog.Attr {
 	return a
 }
 
-// Enabled tells whether records of a level are written.
+// Enabled reports whether records of a level are written.
 func (h shortHandler) Enabled(ctx context.Context, l slog.Level) bool { return h.attrs.Enabled(ctx, l) }
 
 // Handle writes a record's line.

@@ -38,7 +38,7 @@ func (g gate) admits(r *http.Request) error {
 	return bearer.Check(r, g.tokenFile, "edge")
 }
 
-// admitsLoopback refuses whoever does not ask from the same network namespace. The addresses are those of the
+// admitsLoopback refuses the one who does not ask from the same network namespace. The addresses are those of the
 // connection: no header counts for the caller, but what a proxy writes counts against it, as that speaks for others; so
 // does a name in Host that a page's owner could let point at this machine.
 func admitsLoopback(r *http.Request) error {

@@ -32,7 +32,7 @@ func newCallConn(p *grpcPort, c *admission.PendingConn) *callConn {
 }
 
 // callAddr is where a callConn comes from: the one thing of a connection by which a call's context knows it. That of a
-// connection behind a proxy is known once the proxy has said it: whoever asks before waits for that.
+// connection behind a proxy is known once the proxy has said it: the one who asks before waits for that.
 type callAddr struct{ conn *callConn }
 
 // Network implements net.Addr.

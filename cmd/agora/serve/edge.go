@@ -108,8 +108,8 @@ func (o *edgeRun) start(ctx context.Context, e *edgeServer) error {
 	return nil
 }
 
-// end ends the edge in order: whoever sends agents to it learns first that it is going. It returns when drain.timeout
-// is over, whatever does not answer: a supervisor kills what takes longer than it was told.
+// end ends the edge in order: the one who sends agents to it learns first that it is going. It returns when
+// drain.timeout is over, whatever does not answer: a supervisor kills what takes longer than it was told.
 func (o *edgeRun) end(e *edgeServer) {
 	e.leave()
 	e.log.Info("draining", "after", o.DrainDelay, "within", o.DrainTimeout)

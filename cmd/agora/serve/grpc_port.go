@@ -87,7 +87,7 @@ func (p *grpcPort) Accept() (net.Conn, error) {
 	return newCallConn(p, c.(*admission.PendingConn)), nil
 }
 
-// admitted is told of the context of each call that was let in, and returns what is to be called when the call ends.
+// admitted learns of the context of each call that was let in, and returns what is to be called when the call ends.
 func (p *grpcPort) admitted(ctx context.Context) (ended func()) {
 	at, is := aip.CallerAddr(ctx).(*callAddr)
 	if !is || !at.conn.begin() {

@@ -36,7 +36,7 @@ type edgeState struct {
 	held        int64 // bytes of memory that the runtime has of the system
 }
 
-// look tells whether memory is to be given back now. Then the caller does, and calls done.
+// look reports whether memory is to be given back now. Then the caller does, and calls done.
 func (t *trimmer) look(now edgeState) (tidy bool) {
 	talk, moved := now.frames-t.frames, differ(now.connections, t.last)
 	t.coming = now.connections >= trimWorth && now.connections-t.last >= now.connections/tidyComing

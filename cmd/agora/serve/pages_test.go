@@ -103,7 +103,7 @@ func requests(pattern string) []origintest.Request {
 	return all
 }
 
-// witness is an agent that is there, and takes note of all that it is sent.
+// witness is an agent that is there, and notes all that it is sent.
 type witness struct {
 	*websocket.Conn
 	said chan string
@@ -294,7 +294,7 @@ func TestPagesOfOthersGetNoCallOfGRPCThrough(t *testing.T) {
 	}
 }
 
-// The tests here and of internal/p2phost try each listener that an edge has. Who adds one adds it to them.
+// The tests here and of internal/p2phost try each listener that an edge has. Anyone who adds one adds it to them.
 func TestEveryListenerIsTriedWithPages(t *testing.T) {
 	var names []string
 	for k := range reflect.TypeFor[places]().NumField() {

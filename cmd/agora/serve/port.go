@@ -116,14 +116,14 @@ func (p *port) speakHTTP2(write time.Duration) {
 		MaxReadFrameSize:              16 << 10,
 		MaxReceiveBufferPerConnection: 512 << 10, // kept for a connection whose requests nobody reads
 		MaxReceiveBufferPerStream:     128 << 10,
-		SendPingTimeout:               30 * time.Second, // an answer that is quiet does not tell whether the peer is there
+		SendPingTimeout:               30 * time.Second, // an answer that is quiet does not report whether the peer is there
 		PingTimeout:                   15 * time.Second,
 		WriteByteTimeout:              write,
 		CountError:                    func(string) { p.faults.Add(1) },
 	}
 }
 
-// admitted is told of the context of each request that was let in: its connection counts elsewhere from then on.
+// admitted learns of the context of each request that was let in: its connection counts elsewhere from then on.
 func (p *port) admitted(ctx context.Context) {
 	if c := admission.PendingConnOf(web.ConnOf(ctx)); c != nil {
 		c.Admitted()

@@ -27,7 +27,7 @@ func TestEveryEnvelopeCounts(t *testing.T) {
 		for about, say := range ways {
 			for _, typ := range types {
 				for _, action := range actions {
-					if !takes(e.t, envelope(typ, action, 0)) || about == bySocket && typ == iat.Chunk.String() { // one that goes on with nothing is an error there, of which some end the socket
+					if !takes(e.t, envelope(typ, action, 0)) || about == bySocket && typ == iat.Chunk.String() { // one that continues with nothing is an error there, of which some end the socket
 						continue
 					}
 					pairs[typ]++

@@ -116,7 +116,7 @@ func (p *edgesPeer) asks(of protocol.ID, what []byte) []byte {
 	if _, err := s.Write(what); err != nil {
 		p.t.Fatal(err)
 	}
-	if of == proto.ProtoIDv2Hop { // whose answer is a message, and a circuit goes on behind it
+	if of == proto.ProtoIDv2Hop { // whose answer is a message, and a circuit continues behind it
 		in := util.NewDelimitedReader(s, 4096)
 		defer in.Close()
 		var msg pbv2.HopMessage

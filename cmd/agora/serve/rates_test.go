@@ -160,7 +160,7 @@ func TestEveryRequestOverHTTPCounts(t *testing.T) {
 func (e *rated) countsOverHTTP(pattern string, q origintest.Request) {
 	switch e.ask("", q) {
 	case http.StatusUnauthorized:
-	case http.StatusForbidden, http.StatusBadRequest, http.StatusNotFound, http.StatusMethodNotAllowed, http.StatusUpgradeRequired: // it is answered so whoever asks
+	case http.StatusForbidden, http.StatusBadRequest, http.StatusNotFound, http.StatusMethodNotAllowed, http.StatusUpgradeRequired: // it is answered so the one who asks
 		return
 	default:
 		e.t.Errorf("%s %s is answered without credentials", q.Method, pattern)

@@ -129,7 +129,7 @@ func (e *edgeServer) ready() error {
 }
 
 // leave has the edge say that it is not ready, so that no new agents are sent
-// to it; those that come all the same are served until it drains.
+// to it; those that come nevertheless are served until it drains.
 func (e *edgeServer) leave() { e.leaving.Store(true) }
 
 // drain hands the edge's agents over, returns when none is left or ctx is over, and says how it went.
@@ -181,7 +181,7 @@ func (e *edgeServer) end() {
 	}
 }
 
-// introduce says what this is to whoever opens the port in a browser.
+// introduce says what this is to the one who opens the port in a browser.
 func introduce(w http.ResponseWriter, _ *http.Request) {
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	io.WriteString(w, introduction) // who asked may have gone

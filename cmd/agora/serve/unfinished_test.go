@@ -231,7 +231,7 @@ var honest = map[string]func(ctx context.Context, e *guardedEdge) error{
 	},
 	"p2p": func(ctx context.Context, e *guardedEdge) error {
 		for _, c := range e.peer.Network().ConnsToPeer(e.peer.at.ID) {
-			_ = c.Close() // it comes anew
+			_ = c.Close() // it comes again
 		}
 		if err := e.peer.Connect(ctx, e.peer.at); err != nil {
 			return err
@@ -336,7 +336,7 @@ func (e *guardedEdge) serves(t *testing.T, about string) (slowest time.Duration)
 }
 
 // TestWhatIsUnfinishedKeepsNobodyOut begins everything that somebody without credentials can begin at each port, more
-// often than the port has places, and has whoever has credentials served at every door meanwhile.
+// often than the port has places, and has the one who has credentials served at every door meanwhile.
 func TestWhatIsUnfinishedKeepsNobodyOut(t *testing.T) {
 	t.Parallel()
 	for about, guards := range map[string]func(*testing.T) *guardedEdge{
@@ -387,7 +387,7 @@ var unfinishedByPeers = map[protocol.ID]string{
 }
 
 // TestPeersThatAreBoundToNobodyKeepNobodyOut has more of them come than there are places, be silent and begin what they
-// don't end, and has whoever has credentials served at every door meanwhile.
+// don't end, and has the one who has credentials served at every door meanwhile.
 func TestPeersThatAreBoundToNobodyKeepNobodyOut(t *testing.T) {
 	t.Parallel()
 	e := guarded(t)

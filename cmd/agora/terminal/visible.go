@@ -74,5 +74,5 @@ func NameOf(id string) string {
 // Program is what the lines that the program says by itself begin with.
 const Program = "agora"
 
-// Indent stands before what goes on from the line above.
+// Indent stands before what continues from the line above.
 const Indent = "    "

@@ -27,8 +27,9 @@ var larges = sync.Pool{New: func() any { return new(large) }}
 // Held returns the bytes that are kept of a large message that is coming in. Any goroutine may call it.
 func (r *Reader) Held() int64 { return r.held.Load() }
 
-// Next reads what comes next into m. What is whole in the buffer is not copied. Of a message that is larger than keep nothing is kept, and one that
-// is larger than most is a [Breach], like all that is against the protocol. Release follows a message that is no control frame.
+// Next reads what comes next into m. What is whole in the buffer is not copied. Of a message that is larger than keep
+// nothing is kept, and one that is larger than most is a [Breach], like all that is against the protocol. Release
+// follows a message that is no control frame.
 func (r *Reader) Next(src io.Reader, m *Message, keep, most int64) error {
 	for {
 		h, err := r.head(src)
@@ -53,7 +54,7 @@ func (r *Reader) Next(src io.Reader, m *Message, keep, most int64) error {
 	}
 }
 
-// gather reads the fragment behind a header. A large message begins or goes on with it.
+// gather reads the fragment behind a header. A large message begins or continues with it.
 func (r *Reader) gather(src io.Reader, h *head, keep, most int64) error {
 	if !r.going {
 		r.large = larges.Get().(*large)

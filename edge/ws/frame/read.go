@@ -24,10 +24,10 @@ var (
 	wide   = sync.Pool{New: func() any { return new([wideSize]byte) }}
 )
 
-// Reader reads the messages of a peer, and control frames before or between their fragments. Idle, it keeps a few bytes;
-// at work, between Open and Shut, a buffer from a pool, into which one read takes many frames, and a larger one while more
-// comes than that holds. The zero value is ready to use; one goroutine uses it at a time, but for Held. Each call that may
-// read is given the source again, so that a Reader need not keep it.
+// Reader reads the messages of a peer, and control frames before or between their fragments. Idle, it keeps a few
+// bytes; at work, between Open and Shut, a buffer from a pool, into which one read takes many frames, and a larger one
+// while more comes than that holds. The zero value is ready to use; one goroutine uses it at a time, but for Held. Each
+// call that may read is given the source again, so that a Reader need not keep it.
 type Reader struct {
 	buf   []byte // buf[off:end], of Window or wideSize; nil while there is nothing
 	off   int32
@@ -44,7 +44,8 @@ type Reader struct {
 // Brief is how long nothing may come before the peer counts as one that says little.
 const Brief = 250 * time.Millisecond
 
-// First reads from src without a buffer, and returns what came, which [Reader.Open] begins with. It blocks until something has come.
+// First reads from src without a buffer, and returns what came, which [Reader.Open] begins with. It blocks until
+// something has come.
 func (r *Reader) First(src io.Reader) ([]byte, error) {
 	n, err := r.hear(src, r.first[:])
 	return r.first[:n], err
@@ -92,7 +93,7 @@ func (r *Reader) shift() {
 	r.off, r.end = 0, int32(copy(r.buf, r.buf[r.off:r.end]))
 }
 
-// rewind begins anew with a buffer that is used up: a smaller one where what came would have fit that.
+// rewind begins again with a buffer that is used up: a smaller one where what came would have fit that.
 func (r *Reader) rewind() {
 	if len(r.buf) == wideSize && r.end <= Window {
 		wide.Put((*[wideSize]byte)(r.buf))
@@ -209,7 +210,8 @@ func (h *head) unmask(b []byte, at uint64) {
 	}
 }
 
-// LonePong returns the payload of b as a number where b is one pong of a client's, whole, with eight bytes, as the pongs are that answer pings with a number.
+// LonePong returns the payload of b as a number where b is one pong of a client's, whole, with eight bytes, as the
+// pongs are that answer pings with a number.
 func LonePong(b []byte) (data uint64, ok bool) {
 	if len(b) != 2+4+8 || b[0] != Final|byte(Pong) || b[1] != masked|8 {
 		return 0, false

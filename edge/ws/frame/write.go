@@ -1,5 +1,5 @@
-// Package frame is the codec of WebSocket frames (RFC 6455): what an edge writes, whole and without a mask, and what a client has masked. It does no handshake and
-// knows nothing of messages.
+// Package frame is the codec of WebSocket frames (RFC 6455): what an edge writes, whole and without a mask, and what a
+// client has masked. It does no handshake and knows nothing of messages.
 package frame
 
 import (
@@ -11,7 +11,7 @@ import (
 type Op byte
 
 const (
-	More   Op = 0 // a message goes on
+	More   Op = 0 // a message continues
 	Text   Op = 1
 	Binary Op = 2
 	Close  Op = 8
@@ -88,7 +88,8 @@ const (
 	CloseTryLater = 1013
 )
 
-// CloseCode returns the code that the payload of a peer's close frame has, [CloseNoStatus] where it is empty. The error is a [Breach].
+// CloseCode returns the code that the payload of a peer's close frame has, [CloseNoStatus] where it is empty. The error
+// is a [Breach].
 func CloseCode(payload []byte) (int, error) {
 	if len(payload) == 0 {
 		return CloseNoStatus, nil
@@ -102,7 +103,7 @@ func CloseCode(payload []byte) (int, error) {
 	return 0, broken("the close frame is not one")
 }
 
-// maySay tells whether a peer may close with a code.
+// maySay reports whether a peer may close with a code.
 func maySay(code int) bool {
 	switch {
 	case code == 1004 || code == CloseNoStatus || code == 1006:

@@ -1,5 +1,5 @@
-// Command agent answers whoever begins a session with it: it says each text back word by word, and at the end how many
-// words there were, as example_toolbox counts them if it is there.
+// Command agent answers the one who begins a session with it: it says each text back word by word, and at the end how
+// many words there were, as example_toolbox counts them if it is there.
 package main
 
 import (

@@ -92,7 +92,7 @@ func (f *Flow) Behind() int {
 	return f.wrote - int(f.got.Load())
 }
 
-// Begin begins to check what a receiver reads, which is told of gaps by g; nil where the flow is.
+// Begin begins to check what a receiver reads, which learns of gaps by g; nil where the flow is.
 func (f *Flow) Begin(receiver string, g *Gaps) *Reading {
 	if f == nil {
 		return nil

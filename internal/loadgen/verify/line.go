@@ -141,7 +141,7 @@ func (l *Line) SetStored(n uint64) {
 	l.settle()
 }
 
-// Abort takes that a part of a stream was refused, for good or for the moment: its parts need not arrive at who is
+// Abort takes that a part of a stream was refused, permanently or for the moment: its parts need not arrive at who is
 // told that it is aborted, even those that are stored.
 func (l *Line) Abort(stream uint64) {
 	l.mu.Lock()
