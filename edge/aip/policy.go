@@ -107,7 +107,7 @@ func (ch *channel) open() error {
 		return cant
 	}
 	at := resolver.Address{Addr: ch.at.address, ServerName: authority(ch.at.address), Attributes: attributes.New(channelKey{}, ch)}
-	// lint:ignore SA1019 what is deprecated is more than one address
+	//lint:ignore SA1019 what is deprecated is more than one address
 	sub, err := ch.all.nodes.NewSubConn([]resolver.Address{at}, balancer.NewSubConnOptions{StateListener: ch.becomes})
 	if err != nil {
 		return cant
