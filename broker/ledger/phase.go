@@ -75,7 +75,7 @@ const (
 	unread evidence = iota // nothing was read of it: it began here, or presence alone knows it
 	read                   // all of its parts up to the last one that was read
 	echoed                 // as read, but that one may have been stored before, and what follows it as well
-	torn                   // records behind those that were read may be unknown, and with them parts of it
+	torn                   // records behind those that were read may be gone, and with them parts of it
 )
 
 func (e evidence) String() string { return [...]string{"unread", "read", "echoed", "torn"}[e] }
