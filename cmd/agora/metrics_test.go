@@ -210,7 +210,7 @@ func TestEveryLegIsTimed(t *testing.T) {
 	for _, leg := range []string{"in", "stored", "delivered"} {
 		n, _ := strconv.ParseFloat(values[`agora_latency_seconds_count{leg="`+leg+`"}`], 64)
 		sum, err := strconv.ParseFloat(values[`agora_latency_seconds_sum{leg="`+leg+`"}`], 64)
-		if took := time.Since(begin).Seconds(); err != nil || sum <= 0 || sum > n*took {
+		if took := time.Since(begin).Seconds(); err != nil || sum < 0 || sum == 0 && leg != "delivered" || sum > n*took { // the log's clock, which delivered begins by, is known to a millisecond or so
 			t.Errorf("%s: %v of them took %v s in all (%v), want each to take some time of the %v s that there were", leg, n, sum, err, took)
 		}
 	}
