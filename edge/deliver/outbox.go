@@ -28,6 +28,7 @@ type Outbox struct {
 	life    life
 	mailbox mailbox
 	busy    bool           // a verb runs, or waits for room
+	resting bool           // Rest was called while something was at work
 	news    bool           // there may be receipts that are not queued yet
 	pending *buffer.Buffer // frames to write before any delivery; nil where there are none
 	taken   int            // bytes that the writer has in hand
@@ -346,10 +347,11 @@ func (o *Outbox) GiveUp() {
 	}
 }
 
-// Rest lets go of what only a connection at work needs, unless it is at work.
+// Rest lets go of what only a connection at work needs: at once, or when the writing that goes on has ended.
 func (o *Outbox) Rest() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
+	o.resting = true
 	o.restLocked()
 }
 
@@ -357,5 +359,6 @@ func (o *Outbox) Rest() {
 func (o *Outbox) restLocked() {
 	if o.stage == quiet && !o.busy {
 		o.span.Store(nil)
+		o.resting = false
 	}
 }

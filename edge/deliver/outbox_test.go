@@ -58,7 +58,7 @@ func TestAConnectionAtRestKeepsNothingOfWhatItDid(t *testing.T) {
 	}
 	p.letsGo()
 	await.True(t, "the writer has ended", func() bool { return p.isStage() == quiet })
-	if p.Rest(); kept() {
+	if kept() {
 		t.Fatal("what the verb ran under is kept")
 	}
 	p.Context() // of a delivery

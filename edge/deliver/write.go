@@ -70,6 +70,9 @@ func (o *Outbox) round(w *Writer) (more bool) {
 	case !more:
 		o.stage = next[o.stage][ends]
 		o.roomy()
+		if o.resting {
+			o.restLocked()
+		}
 	case w.counts:
 		o.stage = next[o.stage][goesOn]
 	}
