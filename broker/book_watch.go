@@ -112,7 +112,7 @@ func (w *bookWatch) read(ctx context.Context) error {
 	return nil
 }
 
-// again forgets all that the stream before this one held, unless an edge has made this one: then its sequences begin
+// anew forgets all that the stream before this one held, unless an edge has made this one: then its sequences begin
 // above the old ones.
 func (w *bookWatch) anew(s *jslog.State) {
 	if s.First <= w.pos {

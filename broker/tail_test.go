@@ -142,7 +142,7 @@ func TestARecordLostOnItsWayIsToldAgain(t *testing.T) {
 	in := settled(t, b)
 	deaf(t, b, func() { publish(t, a, "s1", "1", "2") })
 	found(t, in, "1", "2")
-	// Nothing learns of what has come: one message for a stretch of records, none for one that continues.
+	// Nobody is notified of what has come: one message for a stretch of records, none for one that continues.
 	in.quiet(t)
 	refills := b.Stats().Refills
 	publish(t, a, "s2", names(0, 50)...)

@@ -300,7 +300,7 @@ func TestAnAgentThatIsBackIsDialledAgainWithinItsGrace(t *testing.T) {
 	}
 }
 
-// Anyone who has an address is the first of those that claim it at the same instant, at whatever edge; the other learns
+// The owner of an address is the first of those that claim it at the same instant, at whatever edge; the other learns
 // which address is taken.
 func TestAnAddressIsOneAgents(t *testing.T) {
 	t.Parallel()

@@ -55,6 +55,15 @@ func (o *outgoing) newSender(lanes []presence.Lane) *relay.Sender {
 	}, lanes)
 }
 
+// heard has the sender hear of a message of the mailbox: see [relay.Sender.Heard]. An agent that has sent nothing gets
+// no sender for what concerns only what it has sent.
+func (o *outgoing) heard(m *agora.Message, dropped bool) (news bool) {
+	if !relay.Concerns(m) || o.lanes.Load() == nil && m.Kind != agora.Receipt && m.Meta.Call == "" {
+		return true
+	}
+	return o.sender().Heard(m, dropped)
+}
+
 // used returns the lanes that the session has used, with their open streams.
 func (o *outgoing) used() []presence.Lane {
 	if s := o.lanes.Load(); s != nil {

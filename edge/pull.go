@@ -9,7 +9,6 @@ import (
 	"github.com/agora-relay/agora"
 	"github.com/agora-relay/agora/broker"
 	"github.com/agora-relay/agora/edge/policy"
-	"github.com/agora-relay/agora/edge/relay"
 	"github.com/agora-relay/agora/internal/framesize"
 	"github.com/agora-relay/agora/internal/lock"
 	"github.com/agora-relay/agora/internal/trace"
@@ -193,7 +192,7 @@ func (i *inbound) receive(m *agora.Message) (Delivery, bool) {
 		return i.leaveOut(peer, m)
 	}
 	dropped := m.Kind != agora.Control && i.drops(peer, m)
-	if relay.Concerns(m) && !i.out.sender().Heard(m, dropped) || dropped {
+	if !i.out.heard(m, dropped) || dropped {
 		return Delivery{}, false
 	}
 	if m.Kind == agora.Gap {

@@ -36,6 +36,8 @@ func (b frameBound) excludes(m *agora.Message) bool {
 // returns false where nothing does: of a stream that the agent is given nothing of any more.
 func (i *inbound) leaveOut(peer agora.Address, m *agora.Message) (Delivery, bool) {
 	switch {
+	case m.Kind == agora.Receipt && !i.out.heard(m, false):
+		return Delivery{}, false
 	case m.Kind > agora.Reply:
 	case i.drops(peer, m):
 		return Delivery{}, false
@@ -61,7 +63,7 @@ func (i *inbound) refuseAnswer(peer agora.Address, m *agora.Message) {
 	if m.Kind != agora.Reply || m.Meta.Parent == "" {
 		return
 	}
-	i.out.sender().Heard(m, false)
+	i.out.heard(m, false)
 	i.conn.Notify(Notice{Kind: NoticeUnanswered, RequestID: m.Meta.Parent, To: peer, Err: errLargeAnswer})
 }
 
@@ -72,7 +74,7 @@ var errLargeAnswer = agora.Errorf(agora.MessageTooLarge, "the answer is larger t
 // told.
 func (i *inbound) refuseStream(peer agora.Address, m *agora.Message) {
 	if m.Kind == agora.Request && m.Meta.Call != "" {
-		i.out.sender().Heard(m, false)
+		i.out.heard(m, false)
 	}
 	i.incoming.cancel(streamKey{peer, m.Stream}, m.Seq-1)
 	o := i.receiptsOwed()

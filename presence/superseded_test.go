@@ -56,7 +56,7 @@ func TestNobodyTakesASessionWithoutItsTokenWhileTheServerMayLackItsHolder(t *tes
 	})
 }
 
-// Anyone who holds a session last may be the last to write it again.
+// The last holder of a session may be the last to write it again.
 func TestATokenIsNotWrongWhileTheServerMayLackAYoungerOne(t *testing.T) {
 	eachServer(t, func(t *testing.T, srv *server) {
 		s := srv.store(presence.Config{})

@@ -166,7 +166,7 @@ func (g *guest) asks(way string, protocol, request string) (string, error) {
 
 const greet = `{"method":"POST","path":"/greet/{name}","params":{"name":"Ada"}}`
 
-// Anyone who asks, and how it reaches the agent, and what the cluster says of it.
+// Who asks, and how it reaches the agent, and what the cluster says of it.
 func TestASidecarAnswersWhomItsClusterLetsSpeakToItsAgent(t *testing.T) {
 	ways := []string{"direct", "websocket", "circuit"}
 	for _, auth := range []bool{true, false} {

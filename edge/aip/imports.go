@@ -62,7 +62,7 @@ func (m *imports) count() (offered, brought int) {
 	return len(m.offered), len(m.brought)
 }
 
-// again says that another subscription begins: what an earlier one has spoken of may have changed since.
+// anew says that another subscription begins: what an earlier one has spoken of may have changed since.
 func (m *imports) anew() {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -11,7 +11,7 @@ import (
 	"github.com/agora-relay/agora/presence"
 )
 
-// What learns of a message follows from how far its receiver is, and where it is.
+// What is said of a message follows from how far its receiver is, and where it is.
 func TestTheFateOfAMessageIsThatOfItsReceiver(t *testing.T) {
 	t.Parallel()
 	ends := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)

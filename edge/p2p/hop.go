@@ -139,7 +139,7 @@ func writeStatus(s network.Stream, status pbv2.Status, limit *pbv2.Limit) error 
 	return err
 }
 
-// limit is what a circuit learns that it may.
+// limit is what a circuit is allowed.
 func (h *hop) limit() *pbv2.Limit {
 	c := &h.cfg.Relay
 	return &pbv2.Limit{Duration: proto.Uint32(uint32(c.Duration / time.Second)), Data: proto.Uint64(uint64(c.Data))}

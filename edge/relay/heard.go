@@ -14,7 +14,7 @@ func (s *Sender) Heard(m *agora.Message, dropped bool) (news bool) {
 	case m.Kind == agora.Gap:
 		s.missed()
 	case m.Kind == agora.Receipt:
-		return s.concerns(peer, m)
+		return s.receipted(peer, m)
 	case m.Kind == agora.Request && m.Meta.Call != "":
 		s.called(peer, m)
 	case m.Kind == agora.Request && m.Part == agora.Abort:
@@ -38,9 +38,9 @@ func Concerns(m *agora.Message) bool {
 	return m.Kind >= agora.Reply || m.Part == agora.Cancel || m.Part == agora.Abort || m.Meta.Call != ""
 }
 
-// concerns reports whether a receipt says something to this session: it can be read, and is of no number of a session
+// receipted reports whether a receipt says something to this session: it can be read, and is of no number of a session
 // that is over. Where it says that a request is not given to its receiver, no answer to that is waited for any more.
-func (s *Sender) concerns(from agora.Address, receipt *agora.Message) bool {
+func (s *Sender) receipted(from agora.Address, receipt *agora.Message) bool {
 	r, err := receipt.ReceiptBody()
 	if err != nil || r.Session != "" && r.Session != s.cfg.Claim.Session {
 		return false

@@ -11,7 +11,7 @@ import (
 )
 
 // bindAtConnect binds the connection to the id in its URL. Failing that, the
-// agent learns why, and the connection closed.
+// agent learns why, and the connection is closed.
 func bindAtConnect(c *conn, h *hello) {
 	if !c.out.Enter() {
 		return

@@ -153,5 +153,5 @@ func simplify(s *jsonschema.Schema) {
 	}
 }
 
-// errNothingSaid is what a model learns that says nothing.
+// errNothingSaid is the error for a model that says nothing.
 var errNothingSaid = errors.New("give the text to send, or a payload")
